@@ -44,6 +44,7 @@ def grammar_format() -> int:
 def tasks() -> int:
     """List the tasks that come with the tool."""
     from auditor import tasks as shipped
+    from auditor.text import languages
 
     for task in map(shipped.load, shipped.available()):
         texts = len(task.seeds()) if task.seeds_path is not None else 0
@@ -51,6 +52,8 @@ def tasks() -> int:
             f"{task.name:<14}{task.kind.name:<16}{_answers(task)}; formats: {', '.join(task.formats)}; "
             f"{plural(texts, 'embedded text')}"
         )
+    local = ", ".join(languages.load("de").tasks)
+    say(f"In other languages ({', '.join(languages.available())}), as hiring:de: {local}")
     say("Your own: audit list tasks new NAME, edit the file, then audit --task FILE --data TEXTS")
     return 0
 

@@ -138,8 +138,11 @@ def _expected(plan: ExpectedTexts) -> str:
     ]
     if plan.wordings:
         lines.append(f"Further wordings         {plan.wordings:,} ({plan.wordings_valid:,} valid)")
-    if plan.not_english:
-        lines.append(f"Not English, it seems    {plural(plan.not_english, 'text')}")
+    if plan.languages:
+        from auditor.text.languages import title
+
+        spoken = ", ".join(f"{n:,} {title(code)}" for code, n in plan.languages.items())
+        lines.append(f"Languages of the texts   {spoken}")
     lines += [
         "",
         f"{'model':<20}{'prompts':>9}{'replicates':>11}{'calls':>8}{'tokens in':>11}{'tokens out':>11}{'cost USD':>10}",

@@ -19,21 +19,13 @@ def grouped(rows: Iterable[tuple[_K, _T]]) -> dict[_K, list[_T]]:
 
 
 def by_turns(rows: Iterable[Iterable[_T]]) -> Iterator[_T]:
-    """Yield the first of each row, then the second of each, and so on.
-
-    >>> "".join(by_turns(["ad", "b", "cef"]))
-    'abcdef'
-    """
+    """Yield the first of each row, then the second of each, and so on."""
     for turn in itertools.zip_longest(*rows):
         yield from (one for one in turn if one is not None)
 
 
 def numbered(number: int, rows: Sequence[Sequence[_T]]) -> tuple[_T, ...]:
-    """Return combination ``number`` of one of each row; that of the first row changes fastest.
-
-    >>> [numbered(n, ["ab", "xy"]) for n in range(3)]
-    [('a', 'x'), ('b', 'x'), ('a', 'y')]
-    """
+    """Return combination ``number`` of one of each row; that of the first row changes fastest."""
     out = []
     for row in rows:
         number, at = divmod(number, len(row))
@@ -44,10 +36,7 @@ def numbered(number: int, rows: Sequence[Sequence[_T]]) -> tuple[_T, ...]:
 def with_parts(
     offers: Mapping[str, Sequence[_T]], order: int, joint: Callable[[tuple[str, ...]], Iterable[tuple[_T, ...]]]
 ) -> list[tuple[_T, ...]]:
-    """Every choice of ``offers`` alone, then joint ones of up to ``order`` attributes, with all their parts; each once.
-
-    ``joint`` gives those of some attributes: one of the choices of each.
-    """
+    """Every choice of ``offers`` alone, then joint ones of up to ``order`` attributes with their parts; each once."""
     chosen: dict[tuple[int, ...], tuple[_T, ...]] = {(id(one),): (one,) for own in offers.values() for one in own}
     for size in range(2, min(order, len(offers)) + 1):
         for attributes in itertools.combinations(offers, size):

@@ -1,10 +1,4 @@
-"""Edits of a text: how they are made with the repairs that they force, applied, and where they are misread.
-
-Repairs are made only where the neighbouring characters decide them: the indefinite article right before the
-word, the possessive apostrophe right after it, and, for she/he → they, a verb that stands next to the
-pronoun (adverbs may stand between). A second, coordinated verb ("she sits and reads") is left as it is for
-the validity gate to judge.
-"""
+"""Edits of a text: how they are made with the repairs that they force, applied, and where they are misread."""
 
 from __future__ import annotations
 
@@ -54,13 +48,7 @@ def span_of(edit: Edit) -> Span:
 
 
 def apply(text: str, edits: Iterable[Edit], start: int = 0, end: int | None = None) -> str:
-    """Return ``text[start:end]`` with ``edits`` applied at once; they are in order and do not overlap.
-
-    >>> edit = Edit(attribute="gender", kind="swap", source_group="male", target_group="female",
-    ...             source="man", target="woman", where=(2, 5))
-    >>> apply("a man", [edit])
-    'a woman'
-    """
+    """Return ``text[start:end]`` with ``edits`` applied at once; they are in order and do not overlap."""
     parts: list[str] = []
     for edit in edits:
         first, last = span_of(edit)
@@ -106,11 +94,7 @@ _Repair = tuple[Span, str]
 
 
 def _written(scan: Scan, hit: Hit, source: Term, target: Term) -> str:
-    """Return ``target`` in the case in which ``source`` stands in the text.
-
-    A word with a capital of its own (American) says nothing about the sentence's case, so its replacement
-    keeps its dictionary form and is capitalised only at a sentence start.
-    """
+    """Return ``target`` in the case in which ``source`` stands in the text."""
     case = case_of(hit.surface)
     if case == "title" and "start" not in source.tags and _in_heading(scan, hit):
         return " ".join(map(capitalise, target.text.split(" ")))
@@ -211,18 +195,7 @@ def _like(scan: Scan, word: Word, new: str) -> _Repair:
 
 
 def misread(text: str, edits: Sequence[Edit]) -> bool:
-    """Whether an edit of ``text`` reads as something else with the words around it, so that no suite offers it.
-
-    It repeats a neighbour ("Asian American" put for "white" before "American"; "Hindu" for both words of "agnostic
-    secular women"), names a second nation ("Native American" put for "black" before "British"), or completes another
-    term ("American" put for "British" before "Indian"). ``edits`` are in order and are all made; repairs (kind
-    ``agreement``) are not looked at.
-
-    >>> edit = Edit(attribute="race", kind="swap", source_group="white", target_group="asian",
-    ...             source="white", target="Asian American", where=(2, 7))
-    >>> misread("A white American", [edit]), misread("A white lawyer", [edit])
-    (True, False)
-    """
+    """Whether an edit of ``text`` reads as something else with the words around it, so that no suite offers it."""
     changes = [(i, edit) for i, edit in enumerate(edits) if edit.kind != "agreement"]
     if any(_repeats(text, edits, i) for i, _ in changes):
         return True

@@ -63,12 +63,7 @@ _Entry = tuple[tuple[str, ...], tuple[Term, ...]]
 
 
 class Matcher:
-    """All source terms of some dictionaries, by first token.
-
-    Typed dictionaries are searched together, so that "Native American" is never read as a nationality; each raw
-    dictionary on its own, since the published pair files of different attributes hold the same words. The adjectives of
-    the dictionaries ``beside`` are known as words, and not searched for.
-    """
+    """All source terms of some dictionaries, by first token."""
 
     def __init__(self, dictionaries: Sequence[Dictionary], beside: Sequence[Dictionary] = ()) -> None:
         typed = [d for d in dictionaries if not d.raw]

@@ -21,7 +21,7 @@ from auditor.perturb.edits import apply, span_of
 from auditor.perturb.matching import Matcher, Scan
 from auditor.perturb.persons import ALL, SUBJECT_OR_ALL, Crowd, Persons, TextParser, parsed
 from auditor.perturb.substitution import BETWEEN, EVERY, Choice, Substitution, Wanted, sample, split
-from auditor.text.english import word_list
+from auditor.text.english import looks_english, word_list
 from auditor.text.split import sentences
 
 _COUPLES = word_list("couples")
@@ -58,24 +58,6 @@ class MutationSuite(Suite):
         Whose words are changed: one of `auditor.perturb.persons.WHO`. All but ``all`` need a parser.
     subject : str
         What the person who is judged is called: "the applicant".
-
-    Raises
-    ------
-    ConfigError
-        An option is out of range, or two dictionaries hold one attribute.
-    UnknownPlugin
-        No dictionary holds an attribute that was asked for.
-
-    Examples
-    --------
-    >>> from auditor.perturb import dictionaries
-    >>> suite = MutationSuite(
-    ...     seeds=[SourceText(id="1", text="The actress plays a nurse.")],
-    ...     dictionaries=[dictionaries.load("gender")],
-    ... )
-    >>> case, = suite.ask(5, Random(0))
-    >>> [v.input for v in case.variants]
-    ['The actor plays a nurse.']
     """
 
     name = "mutation.v1"
@@ -152,7 +134,11 @@ class MutationSuite(Suite):
     def _scan(self, text: str) -> Scan:
         scan = self._matcher.scan(text)
         kept = self._kept(text) if scan.hits else 0
-        return scan._replace(hits=[hit for hit in scan.hits if hit.end <= kept])
+        hits = [hit for hit in scan.hits if hit.end <= kept]
+        if hits and not looks_english(text):  # dictionaries know English words; the user's pairs are literal
+            hits = [hit for hit in hits if self._dictionaries[hit.term.attribute].raw]
+            self.passed_over["the text is not in English"] += not hits
+        return scan._replace(hits=hits)
 
     def _tags(self, scans: Sequence[Scan]) -> dict[str, dict[int, str]]:
         """Penn tags of the tokens of sentences that hold an ambiguous pronoun, by text and offset in it."""

@@ -14,6 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from random import Random
+from string import Formatter
 from typing import Any, NamedTuple
 
 from auditor.core import reading
@@ -27,6 +28,8 @@ from auditor.perturb.neutral_edits import Irrelevant, irrelevant
 from auditor.perturb.persons import touches
 from auditor.perturb.substitution import EVERY
 from auditor.text.english import article_for, match_case
+from auditor.text.languages import ENGLISH, Language, language_of
+from auditor.text.languages import load as load_language
 
 GENDER, RACE = "gender", "race"
 WORDS, NAME, STATEMENT = "words", "name", "statement"
@@ -56,16 +59,7 @@ class First(NamedTuple):
 
 @lru_cache(maxsize=1)
 def full_names() -> Mapping[tuple[str, str], tuple[First, ...]]:
-    """Return the first names of each (race or ethnicity, gender), each with its last names.
-
-    First names are those of ``names.yaml`` but for the ambiguous ones of ``shared/name_lines.yaml``; last names are of
-    the latter. The groups are those of the attributes race and gender. Sources stand in the two files.
-    >>> pools = full_names()
-    >>> sorted({race for race, _ in pools})
-    ['asian', 'black', 'hispanic', 'middle_eastern', 'white']
-    >>> min(len(names) for names in pools.values()) >= 20
-    True
-    """
+    """Return the first names of each (race or ethnicity, gender), each with its last names."""
     content: Any = reading.load_yaml(reading.shipped("dictionaries", "shared", "name_lines.yaml"))
     firsts = load("names")
     by_group: dict[tuple[str, str], list[First]] = {}
@@ -82,40 +76,53 @@ def full_names() -> Mapping[tuple[str, str], tuple[First, ...]]:
 
 
 class _Line(NamedTuple):
-    """A line of words with a beginning and an end; each part may change by itself."""
+    """A line made of a template and its parts; each part may change by itself."""
 
-    start: str
+    template: str
     parts: Mapping[str, str]
-    end: str = ""
 
     @property
     def text(self) -> str:
-        return self.start + " ".join(filter(None, self.parts.values())) + self.end
+        return self.template.format(**self.parts)
 
     def edits(
         self, new: Mapping[str, str], attribute: str, kind: EditKind, groups: tuple[str, str]
     ) -> tuple[Edit, ...]:
         """The edits that put ``new`` parts in the place of others; an article follows, as it does in any text."""
-        out, at, text = [], len(self.start), self.text
-        for name, old in self.parts.items():
-            if new.get(name, old) != old:
+        out, at, text = [], 0, self.text
+        for literal, name, _, _ in Formatter().parse(self.template):
+            at += len(literal)
+            old = self.parts[name] if name else ""
+            if name and new.get(name, old) != old:
                 how: EditKind = "agreement" if name == "article" else kind
                 out.append(replacing(text, (at, at + len(old)), new[name], attribute, how, groups))
-            at += len(old) + 1 if old else 0
+            at += len(old)
         return tuple(out)
+
+    def renumbered(self, attribute: str, group: str, rng: Random) -> tuple[Edit, ...]:
+        """The placebo that changes the reference number."""
+        return self.edits({"number": _number(rng)}, attribute, "placebo", (group, group))
+
+
+def _number(rng: Random) -> str:
+    return str(rng.randrange(10_000, 100_000))
 
 
 class _NameLine:
-    """A line with a full name: race moves first and last name, gender the first name alone."""
+    """A line with a full name: ``attribute`` moves first and last name, gender the first name alone."""
 
-    def __init__(self, subject: str, rng: Random, race: str, gender: str) -> None:
-        self._rng, self._race, self._gender = rng, race, gender
-        self._first, self._last = self._full(race, gender)
-        start = f"{subject.removeprefix('the ').capitalize()}: "
-        self.line = _Line(start, {"first": self._first.name, "last": self._last})
+    def __init__(
+        self, template: str, pools: Mapping[tuple[str, str], Sequence[First]], rng: Random, said: Mapping[str, str]
+    ) -> None:
+        self._pools, self._rng = pools, rng
+        self._attribute = next(a for a in said if a != GENDER)
+        self._group, self._gender = said[self._attribute], said[GENDER]
+        self._first, self._last = self._full(self._group, self._gender)
+        parts = {"first": self._first.name, "last": self._last}
+        self.line = _Line(template, parts | ({"number": _number(rng)} if "{number}" in template else {}))
 
-    def _full(self, race: str, gender: str, *, others: bool = False) -> tuple[First, str]:
-        pool = [f for f in full_names()[race, gender] if not others or f != self._first]
+    def _full(self, group: str, gender: str, *, others: bool = False) -> tuple[First, str]:
+        pool = [f for f in self._pools[group, gender] if not others or f != self._first]
         first = self._rng.choice(pool)
         lasts = [last for last in first.lasts if not others or last != self._last]
         return first, self._rng.choice([last for last in lasts if last != first.name] or lasts)
@@ -123,12 +130,17 @@ class _NameLine:
     def change(self, attribute: str, source: str, target: str) -> tuple[Edit, ...]:
         """The edits that lead from one group to another; those of a placebo where they are one."""
         kind: EditKind = "placebo" if source == target else "name_line"
-        if attribute == RACE:
+        if attribute == self._attribute:
             first, last = self._full(target, self._gender, others=source == target)
             return self.line.edits({"first": first.name, "last": last}, attribute, kind, (source, target))
-        names, known = full_names()[self._race, target], (self._first.name, self._last)
+        names, known = self._pools[self._group, target], (self._first.name, self._last)
         pool = [f.name for f in names if f.lasts == self._first.lasts and f.name not in known]
         return self.line.edits({"first": self._rng.choice(pool)}, attribute, kind, (source, target)) if pool else ()
+
+    def placebos(self, attribute: str, group: str) -> list[tuple[Edit, ...]]:
+        """Another name of the group, and another reference number where the line has one."""
+        made = [self.change(attribute, group, group)]
+        return made + ([self.line.renumbered(attribute, group, self._rng)] if "number" in self.line.parts else [])
 
 
 class _Statement:
@@ -136,8 +148,9 @@ class _Statement:
 
     def __init__(self, subject: str, rng: Random, known: Mapping[str, Dictionary], race: str, gender: str) -> None:
         self._rng, self._known = rng, known
-        self._said = {"adjective": self._word(RACE, race) if race else "", "noun": self._word(GENDER, gender)}
-        self.line = _Line(f"{subject.capitalize()} is ", self._with_article(self._said), ".")
+        self._said = {"noun": self._word(GENDER, gender)} | ({"adjective": self._word(RACE, race)} if race else {})
+        words = "{adjective} {noun}" if race else "{noun}"
+        self.line = _Line(f"{subject.capitalize()} is {{article}} {words}.", self._with_article(self._said))
 
     def _word(self, attribute: str, group: str) -> str:
         if attribute == RACE:
@@ -146,14 +159,37 @@ class _Statement:
         return next(nouns) if group else "person"
 
     def _with_article(self, said: Mapping[str, str]) -> dict[str, str]:
-        return {"article": article_for(" ".join(filter(None, said.values()))), **said}
+        return {"article": article_for(said.get("adjective") or said["noun"]), **said}
 
     def change(self, attribute: str, source: str, target: str) -> tuple[Edit, ...]:
-        """The edits that lead from one group to another; none where they are one."""
-        if source == target:
-            return ()
+        """The edits that lead from one group to another."""
         said = self._said | {"adjective" if attribute == RACE else "noun": self._word(attribute, target)}
         return self.line.edits(self._with_article(said), attribute, "statement", (source, target))
+
+    def placebos(self, attribute: str, group: str) -> list[tuple[Edit, ...]]:
+        """None: the text has its own."""
+        return []
+
+
+class _Facts:
+    """Lines such as "Geschlecht: weiblich": no noun or pronoun has to agree with them."""
+
+    def __init__(self, language: Language, rng: Random, said: Mapping[str, str]) -> None:
+        self._words, self._rng = language.statements, rng
+        lines = [self._words[a]["line"].replace("{value}", f"{{{a}}}") for a in said]
+        parts = {a: self._words[a][group] for a, group in said.items()} | {"number": _number(rng)}
+        self.line = _Line("\n".join((*lines, language.number)), parts)
+
+    def change(self, attribute: str, source: str, target: str) -> tuple[Edit, ...]:
+        """The edit that leads from one group to another."""
+        return self.line.edits({attribute: self._words[attribute][target]}, attribute, "statement", (source, target))
+
+    def placebos(self, attribute: str, group: str) -> list[tuple[Edit, ...]]:
+        """Another reference number."""
+        return [self.line.renumbered(attribute, group, self._rng)]
+
+
+_Writer = _NameLine | _Statement | _Facts
 
 
 def adjectives(race: Dictionary, group: str) -> list[Term]:
@@ -207,19 +243,9 @@ class Lines(Suite):
         Number of characters of a text that the model gets to see; a text that would be cut gets no line.
     irrelevant : mapping, optional
         What the task names as irrelevant: one placebo of it for each attribute, beside another name of the group.
-
-    Examples
-    --------
-    >>> both = [load("gender"), load("race")]
-    >>> suite = Lines(
-    ...     lambda texts: MutationSuite(seeds=texts, dictionaries=both),
-    ...     seeds=[SourceText(id="1", text="She ran the night shift for six years.")], dictionaries=both,
-    ...     carriers=("words", "name"), subject="the applicant",
-    ... )
-    >>> for case in suite.ask(5, Random(0)):
-    ...     print(case.suite, sorted({v.attributes for v in case.variants}), case.original.input.split("\n")[0])
-    mutation.v1 [('gender',)] She ran the night shift for six years.
-    name_line.v1 [('race',)] Applicant: Emily Larson
+    language : str
+        The language of the task, for texts that are too short to tell. Words of texts in other languages than English
+        are changed by pairs of the user alone.
     """
 
     name = "lines.v1"
@@ -237,7 +263,10 @@ class Lines(Suite):
         seed: int = 7,
         limit_chars: Callable[[str], int] | None = None,
         irrelevant: Irrelevant | None = None,
+        language: str = ENGLISH,
     ) -> None:
+        self._home, self._asked = language, attributes
+        self._pairs = any(d.raw for d in dictionaries)
         self._irrelevant = irrelevant or {}
         self._feed = Feed()
         self._inner = make(self._feed)
@@ -247,6 +276,7 @@ class Lines(Suite):
         self._seed, self._limit = seed, limit_chars
         known = {d.attribute: d for d in dictionaries}
         chosen = [a for a, d in known.items() if (d.default if attributes is None else a in attributes)]
+        self._named = {a for a, d in known.items() if not d.raw}
         self._varied = [a for a in CARRIED if a in chosen and not known[a].raw]
         self._known = {a: known[a] if a in known and not known[a].raw else load(a) for a in CARRIED}
         self._matcher = Matcher([*self._known.values(), *map(load, (*_ORIGINS, "names"))])
@@ -274,19 +304,29 @@ class Lines(Suite):
 
     def _fill(self, rng: Random) -> bool:
         batch = list(itertools.islice(self._seeds, _BATCH))
-        self._feed.waiting.extend(batch)
-        cases = {case.id: case for case in self._inner.ask(len(batch), rng)} if batch else {}
-        for seed in batch:
-            made = self._cases(seed, cases.get(id_of("c", [seed.id, seed.text])))
+        codes = [language_of(seed.text, self._home) for seed in batch]
+        read = [s for s, code in zip(batch, codes, strict=True) if code == ENGLISH or self._pairs]
+        self._feed.waiting.extend(read)
+        cases = {case.id: case for case in self._inner.ask(len(read), rng)} if read else {}
+        for seed, code in zip(batch, codes, strict=True):
+            made = self._cases(seed, code, cases.get(id_of("c", [seed.id, seed.text])))
             self._ready += made
             if not made:
                 self.skipped["no carrier fits"] += 1
         return bool(batch)
 
-    def _cases(self, seed: SourceText, case: Case | None) -> list[Case]:
+    def _varies(self, language: Language) -> list[str]:
+        """What lines of another language vary: gender and its attribute of names, where they are asked for."""
+        wanted = self._named if self._asked is None else self._asked
+        return [a for a in (GENDER, language.names.attribute) if a in wanted]
+
+    def _cases(self, seed: SourceText, code: str, case: Case | None) -> list[Case]:
         """The cases of one text: each attribute is changed in that of the first carrier that fits."""
+        language = None if code in (ENGLISH, "") else load_language(code)
+        if not code:
+            self.passed_over["line: the language of the text has no file"] += 1
         by_words = {v.attributes[0]: case.original.groups for v in case.variants if v.order == 1} if case else {}
-        left, carried = list(self._varied), set[str]()
+        left, carried = self._varies(language) if language else list(self._varied) if code else [], set[str]()
         stated: _Stated | None = None
         out: list[Case] = []
         for carrier in self._carriers:
@@ -295,9 +335,12 @@ class Lines(Suite):
                 out += [dataclasses.replace(case, variants=tuple(kept))] if case and kept else []
                 left = [a for a in left if a not in by_words]
             elif left:
-                stated = stated or self._read(seed, {a: groups[a] for a, groups in by_words.items()})
                 try:
-                    made = self._made(seed, carrier, left, stated)
+                    if language is None:
+                        stated = stated or self._read(seed, {a: groups[a] for a, groups in by_words.items()})
+                        made = self._made(seed, carrier, left, stated)
+                    else:
+                        made = self._local(seed, carrier, left, language)
                 except _Unfit as unfit:
                     self.passed_over[f"line: {unfit}"] += 1
                     continue
@@ -342,8 +385,7 @@ class Lines(Suite):
         )
 
     def _made(self, seed: SourceText, carrier: str, left: Sequence[str], stated: _Stated) -> Case | None:
-        case_id = id_of(carrier[0], [seed.id, seed.text])
-        rng = Random(f"{self._seed}:{draws_of(text_of(case_id))}:{carrier}")
+        rng = self._random(seed, carrier)
         for why, unfit in (
             ("the text is about no single person", seed.subject == ()),
             ("the text names somebody", carrier == NAME and stated.named),
@@ -371,33 +413,84 @@ class Lines(Suite):
             race = "+".join(said) if said else rng.choice(groups)
         if race not in groups and (RACE in varied or carrier == NAME):
             raise _Unfit("no line names the race that the text states")
-        writer: _NameLine | _Statement
+        writer: _Writer
         if carrier == NAME:
-            writer = _NameLine(self._subject, rng, race, gender)
+            start = self._subject.removeprefix("the ").capitalize()
+            writer = _NameLine(f"{start}: {{first}} {{last}}", full_names(), rng, {RACE: race, GENDER: gender})
         else:
             free = GENDER not in varied and not stated.genders
             writer = _Statement(self._subject, rng, self._known, race, "" if free else gender)
+        named = {a: {RACE: race, GENDER: gender}[a] for a in varied}
+        return self._case(seed, carrier, writer, own, named, {RACE: groups, GENDER: _GENDERS}, rng)
+
+    def _local(self, seed: SourceText, carrier: str, left: Sequence[str], language: Language) -> Case | None:
+        """The case of a text in another language; what the text states of a gender stays."""
+        rng = self._random(seed, carrier)
+        stated = language.genders(seed.text)
+        if seed.subject == ():
+            raise _Unfit("the text is about no single person")
+        if len(stated) > 1:
+            raise _Unfit("words of two genders, and nobody tells whose they are")
+        by_name, origin = carrier == NAME, language.names.attribute
+        if by_name and language.holds_name(seed.text):
+            raise _Unfit("the text names somebody")
+        groups: dict[str, Sequence[str]] = {GENDER: _GENDERS, origin: sorted(language.names.groups)}
+        if not by_name:
+            groups = {a: sorted(set(language.statements.get(a, ())) - {"line"}) for a in groups}
+        varied = [a for a in left if groups.get(a) and (a != GENDER or not stated)]
+        if not varied:
+            return None
+        said = {}
+        for attribute in groups if by_name else varied:
+            every = groups[attribute]
+            said[attribute] = rng.choice([g for g in every if self._targets(attribute, g, every)] or every)
+        writer: _Writer
+        if by_name:
+            said[GENDER] = next(iter(stated), said[GENDER])
+            pools = {
+                (group, gender): [First(name, pool.last) for name in getattr(pool, gender)]
+                for group, pool in language.names.groups.items()
+                for gender in _GENDERS
+            }
+            writer = _NameLine(f"{language.line}\n{language.number}", pools, rng, said)
+        else:
+            writer = _Facts(language, rng, said)
+        return self._case(seed, carrier, writer, seed.text, {a: said[a] for a in varied}, groups, rng)
+
+    def _random(self, seed: SourceText, carrier: str) -> Random:
+        return Random(f"{self._seed}:{draws_of(text_of(id_of(carrier[0], [seed.id, seed.text])))}:{carrier}")
+
+    def _case(
+        self,
+        seed: SourceText,
+        carrier: str,
+        writer: _Writer,
+        own: str,
+        named: Mapping[str, str],
+        groups: Mapping[str, Sequence[str]],
+        rng: Random,
+    ) -> Case | None:
+        """The case with what ``writer`` writes in front of the text ``own``; ``named`` are the groups that vary."""
+        case_id = id_of(carrier[0], [seed.id, seed.text])
         text = writer.line.text + END + own
         if self._limit is not None and self._limit(text) < len(text):
             raise _Unfit("the text would be cut")
-        named = {a: {RACE: race, GENDER: gender}[a] for a in varied}
 
         def variant(mark: str, edits: tuple[Edit, ...], groups: Mapping[str, str]) -> Variant:
             return Variant(id=f"{case_id}.{mark}", input=apply(text, edits), groups=groups, edits=edits)
 
         variants: list[Variant] = []
-        for attribute in sorted(varied):
-            every = groups if attribute == RACE else _GENDERS
-            targets = self._targets(attribute, named[attribute], every)
+        for attribute in sorted(named):
+            targets = self._targets(attribute, named[attribute], groups[attribute])
             for target in rng.sample(targets, min(len(targets), self._per_seed)):
                 edits = writer.change(attribute, named[attribute], target)
                 if edits:
                     variants.append(variant(f"v{len(variants)}", edits, {**named, attribute: target}))
         if not variants:
             return None
-        placebos = [edits for a in sorted(varied) if (edits := writer.change(a, named[a], named[a]))]
+        placebos = [edits for a in sorted(named) for edits in writer.placebos(a, named[a]) if edits]
         if placebos:
-            placebos += [edits for a in sorted(varied) for edits in irrelevant(text, self._irrelevant, a, 1, rng)]
+            placebos += [edits for a in sorted(named) for edits in irrelevant(text, self._irrelevant, a, 1, rng)]
         variants += [variant(f"p{n}", edits, named) for n, edits in enumerate(placebos)]
         return Case(
             id=case_id,

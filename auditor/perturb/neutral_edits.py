@@ -37,16 +37,7 @@ AFTER = ("The text ends here.", "This is the end of the text.", "That is the who
 def worded(
     case: Case, n: int, neutral: Sequence[tuple[Edit, ...]], primary: Mapping[str, tuple[str, str]] | None = None
 ) -> tuple[Variant, ...]:
-    """Up to ``n`` further wordings of both sides of ``case``, for each attribute.
-
-    A wording is a set of ``neutral`` edits of the original (the preferred ones first) that stands apart from the edits
-    of every variant of the attribute, so that both sides get the same. Of attributes in ``primary`` only the pair of
-    groups that is compared first gets further wordings.
-
-    Gives ``<case id>.w0`` and on: for each wording one version of either side. A side that has several variants (other
-    words, other groups) gives them by turns. Neutral edits are of kind ``wording``. A placebo variant that is the
-    original in the same words stands for it, and is not made twice.
-    """
+    """Up to ``n`` further wordings of both sides of ``case``, for each attribute."""
     placebos = {(v.attributes, v.input) for v in case.variants if is_beside(v)}
     changing = (v for v in case.variants if v.order == 1 and len(v.directions) == 1 and not is_beside(v))
     standing = {v.input for v in case.variants if not is_beside(v)} | {case.original.input}
@@ -113,10 +104,7 @@ def frames(text: str, most: int, rng: Random) -> list[tuple[Edit, ...]]:
 
 
 def mixed(sites: Sequence[Sequence[tuple[Edit, ...]]], most: int, rng: Random) -> list[tuple[Edit, ...]]:
-    """Edits at one neutral place, another place each time, then at two places together; at most ``most`` of each.
-
-    ``sites`` holds, for each place in the order of the text, the edits that may be made there.
-    """
+    """Edits at one neutral place, another place each time, then at two places together; at most ``most`` of each."""
     rows = [rng.sample(list(site), len(site)) for site in sites]
     rng.shuffle(rows)
     out = list(itertools.islice(by_turns(rows), most))
@@ -149,13 +137,7 @@ def is_irrelevant(edits: Sequence[Edit]) -> bool:
 
 
 def irrelevant(text: str, named: Irrelevant, attribute: str, n: int, rng: Random) -> list[tuple[Edit, ...]]:
-    r"""Up to ``n`` sets of placebo edits beside ``attribute``, of different kinds first.
-
-    Each writes one alternative for another in all places where that stands as a word of its own.
-    >>> for edits in irrelevant("Interests\nChess", {"hobby": [["Chess", "Hiking"]]}, "gender", 2, Random(0)):
-    ...     print([(e.source, e.target, e.where) for e in edits])
-    [('Chess', 'Hiking', (10, 15))]
-    """
+    r"""Up to ``n`` sets of placebo edits beside ``attribute``, of different kinds first."""
     by_kind: list[list[tuple[Edit, ...]]] = []
     for kind, lists in named.items():
         groups, made = (IRRELEVANT + kind, IRRELEVANT + kind), []

@@ -43,10 +43,7 @@ def parsed(parser: TextParser, spans: Mapping[str, Sequence[Span]]) -> dict[str,
 
 
 class Crowd(NamedTuple):
-    """The terms of a text that are changed together (``own``), and those that are not (``others``).
-
-    ``words`` are the starts of all mentions of the one person whose terms ``own`` are; None: ``own`` is everybody's.
-    """
+    """The terms of a text that are changed together (``own``), and those that are not (``others``)."""
 
     own: Sequence[Hit]
     others: Sequence[Hit] = ()
@@ -81,10 +78,7 @@ def lexicon(subject: str = "") -> Lexicon:
 
 
 class Persons:
-    """Splits the terms of texts by person.
-
-    ``subject`` is the name of the person who is judged; everything but ``all`` needs the parser.
-    """
+    """Splits the terms of texts by person."""
 
     def __init__(self, who: str, subject: str, parser: TextParser | None) -> None:
         if who not in WHO:
@@ -94,10 +88,7 @@ class Persons:
         self.who, self._subject, self._parser = who, subject, parser
 
     def split(self, texts: Sequence[tuple[SourceText, Sequence[Hit], bool]]) -> list[list[Crowd]]:
-        """The crowds of each text with its terms: one of everybody, one for each person, or none.
-
-        Where texts are changed one way, persons follow on everybody in the texts that are marked by True.
-        """
+        """The crowds of each text with its terms: one of everybody, one for each person, or none."""
         asked = [row for row in texts if self._singles(row[2])]
         spans = {seed.text: sentences(seed.text) for seed, hits, _ in asked if hits and self._unread(seed, hits)}
         parses = parsed(self._parser, spans) if self._parser is not None and spans else {}
@@ -142,11 +133,7 @@ class Persons:
 
 
 def says_of(hit: Hit, spans: Sequence[Span], rows: Parsed) -> bool:
-    """Whether a term says something of the person whose mentions are ``spans``.
-
-    It does where it is a mention, modifies one (a **Black** nurse), is said of one (she is **deaf**), or tells what one
-    has of oneself (of **Kenyan** descent).
-    """
+    """Whether a term says something of the person whose mentions are ``spans``."""
     if touches(hit.start, hit.end, spans):
         return True
     if hit.surface.lower() in PRONOUNS:

@@ -1,10 +1,4 @@
-"""The placebo arm: edits of the same shape that change no group.
-
-A rate of changed answers says little until it is laid beside the rate under edits that leave every group as it
-is. For each variant of one attribute there is a placebo that changes as many spans and, as closely as the text
-allows, as many words and characters: other surface forms for the same group where the dictionary has them (lady →
-woman), else neutral words of the text (movie → film, didn't → did not).
-"""
+"""The placebo arm: edits of the same shape that change no group."""
 
 from __future__ import annotations
 
@@ -21,6 +15,7 @@ from auditor.perturb.dictionaries import Dictionary, Term, neutral
 from auditor.perturb.edits import apply, edits_of, misread, span_of
 from auditor.perturb.matching import Hit, Matcher, Scan
 from auditor.perturb.neutral_edits import Irrelevant, frames, irrelevant, mixed
+from auditor.text.english import looks_english
 
 _DRAWN = 40  # sets of places and words that are drawn for the edits of a text that have as many spans
 _WORD, _OTHER = 8, 6  # what a word more or less, and neutral words for the group's own, cost in characters
@@ -48,16 +43,6 @@ class Placebos:
     ``words`` (None: those that come with the tool) are the neutral ones. Half of the placebos of an attribute are of
     what the task names as ``irrelevant``, where the text has any. Texts without a placebo are counted in
     ``passed_over``, by attribute and reason.
-
-    >>> from auditor.perturb.dictionaries import load
-    >>> from auditor.perturb.mutation import MutationSuite
-    >>> from auditor.core.types import SourceText
-    >>> gender = [load("gender")]
-    >>> texts = [SourceText(id="1", text="The woman left the movie.")]
-    >>> suite = MutationSuite(seeds=texts, dictionaries=gender, order=1)
-    >>> case, = suite.ask(1, Random(0))
-    >>> [v.input for v in Placebos(dictionaries=gender).placebos(case, 1, Random(0))]
-    ['The woman left the film.']
     """
 
     def __init__(
@@ -79,13 +64,7 @@ class Placebos:
         self.passed_over: Counter[str] = Counter() if passed_over is None else passed_over
 
     def placebos(self, case: Case, n: int | None, rng: Random) -> tuple[Variant, ...]:
-        """Return placebo variants of ``case.original``, all different, ``<case id>.p0`` and on.
-
-        For each attribute there are as many as the case has variants of it alone, and at least three, at most ``n``;
-        fewer where the text has no further one that adds as many words as its edit. Their edits are of kind
-        ``placebo``, with the attribute that they control for; both groups are the one that was named before and after,
-        or ``neutral``.
-        """
+        """Return placebo variants of ``case.original``, all different, ``<case id>.p0`` and on."""
         text = case.original.input
         if not isinstance(text, str):
             return ()
@@ -113,11 +92,7 @@ class Placebos:
         return tuple(out)
 
     def neutral(self, case: Case, most: int, rng: Random) -> tuple[Variant, ...]:
-        """Return ``case.original`` with neutral words changed at one place or two, at most ``most`` of each.
-
-        Placebo variants of the case that change neutral words alone come first: they are asked anyhow. Last are the
-        original with a sentence about the text before or after it, where the model gets to see all of that.
-        """
+        """Return ``case.original`` with neutral words changed at one place or two, at most ``most`` of each."""
         text = case.original.input
         if not isinstance(text, str):
             return ()
@@ -135,7 +110,7 @@ class Placebos:
         }
         for edits in mixed([site for site in made if site], most, rng):
             known.setdefault(apply(text, edits), edits)
-        for edits in frames(text, most, rng):
+        for edits in frames(text, most, rng) if looks_english(text) else ():
             framed = apply(text, edits)
             if self._kept(framed) >= len(framed):
                 known.setdefault(framed, edits)
@@ -148,8 +123,9 @@ class Placebos:
         """Return the scan, the places that name a group, and the neutral sites apart from them."""
         scan = self._groups.scan(text)
         taken = {place for hit in scan.hits for place in range(hit.start, hit.end)}
-        neutral = (hit for hit in self._neutral.scan(text).hits if taken.isdisjoint(range(hit.start, hit.end)))
-        free = [_Site(h, words) for h in neutral if h.end <= kept and (words := self._words.alternatives(h.term))]
+        words = self._neutral.scan(text).hits if looks_english(text) else ()
+        neutral = (hit for hit in words if taken.isdisjoint(range(hit.start, hit.end)))
+        free = [_Site(h, others) for h in neutral if h.end <= kept and (others := self._words.alternatives(h.term))]
         return scan, [hit for hit in scan.settled() if hit.end <= kept], free
 
     def _within(self, hits: Sequence[Hit], attribute: str, standing: frozenset[str]) -> dict[int, _Site]:
@@ -182,10 +158,7 @@ class _Sites:
         return bool(self._all)
 
     def like(self, model: Variant, most: int, *, exact: bool) -> tuple[Edit, ...]:
-        """Edits of as many spans as ``model`` changes, at most ``most``: the most like it that were not given yet.
-
-        ``exact``: none rather than edits that add another number of words.
-        """
+        """Edits of as many spans as ``model`` changes, at most ``most``: the most like it that were not given yet."""
         changed = [e for e in model.edits if e.kind != "agreement"][:most]
         own = tuple(self._own[at] for e in changed if (at := span_of(e)[0]) in self._own)
         key = own, len(changed)

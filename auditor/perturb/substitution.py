@@ -1,9 +1,4 @@
-"""What can be put for the terms of a text: which terms change together, into what, and which choices make variants.
-
-A choice is what one attribute can do to a text: all its edits, chosen together. A joint variant takes one choice for
-each attribute of a set. What a choice changes (``docs/decisions/0001-scope.md``) depends on whose words are changed
-(everybody's, or those of one person), and on which changes are asked for.
-"""
+"""What can be put for the terms of a text: which terms change together, into what, and which choices make variants."""
 
 from __future__ import annotations
 
@@ -30,15 +25,7 @@ BETWEEN = "/"  # female/male: changes between the two alone
 
 
 class Wanted(NamedTuple):
-    """The changes of one attribute that are asked for; without ``entries`` all of them.
-
-    An entry is a group, which changes lead to or from, or a pair: changes between the two, which lead to the first one
-    or from it.
-
-    >>> wanted = Wanted((("nonbinary",), ("female", "male")))
-    >>> wanted.allows("male", "female"), wanted.allows("male", "trans_male"), wanted.allows("nonbinary", "male")
-    (True, False, True)
-    """
+    """The changes of one attribute that are asked for; without ``entries`` all of them."""
 
     entries: Sequence[tuple[str, ...]] = ()
 
@@ -59,11 +46,7 @@ EVERY = Wanted()
 
 
 def split(entry: str, known: Collection[str]) -> tuple[str, ...]:
-    """The group of an entry, or the two of a pair; a group whose own name holds a slash is one group.
-
-    >>> split("female/male", ["female", "male"]), split("and/or", ["and/or"])
-    (('female', 'male'), ('and/or',))
-    """
+    """The group of an entry, or the two of a pair; a group whose own name holds a slash is one group."""
     first, slash, second = entry.partition(BETWEEN)
     return (entry,) if entry in known or not slash else (first, second)
 
@@ -95,12 +78,7 @@ class Choice(NamedTuple):
 
 
 class Substitution:
-    """Every choice of one dictionary in one text, in a fixed order; edits are made for those that are taken.
-
-    ``crowds`` are the places of its terms; ``passed`` counts what is not offered, by reason. Where they are everybody's
-    and then one person's after the other's, the groups of the primary pair are not exchanged, but one person is
-    changed, where that can be done.
-    """
+    """Every choice of one dictionary in one text, in a fixed order; edits are made for those that are taken."""
 
     def __init__(
         self, scan: Scan, crowds: Sequence[Crowd], dictionary: Dictionary, passed: Counter[str], wanted: Wanted = EVERY
@@ -120,13 +98,7 @@ class Substitution:
             self._choices = single + [choice for choice in self._choices if choice.target != exchange]
 
     def take(self, limit: int | None, rng: Random) -> list[Choice]:
-        """Return up to ``limit`` different choices: of the dictionary's primary pair first, then of all target groups.
-
-        A text about one of the pair gets up to half of them about the other, in different words; one about nobody
-        in particular gets one about each. Under a limit, a choice that gives a verb another tag (he is → they are)
-        is passed over: the dependency invariant cannot keep it, and it would take the place of one that can be
-        judged.
-        """
+        """Return up to ``limit`` different choices: of the primary pair first, then of all target groups."""
         out: dict[tuple[object, ...], Choice] = {}
         if limit is None or len(self._choices) <= limit:
             return self._made(self._choices, limit, out)
@@ -232,11 +204,7 @@ class Substitution:
                 yield target
 
     def _sources(self, crowd: Crowd, present: Mapping[str, list[tuple[Hit, Term]]]) -> list[str]:
-        """The groups whose terms may be changed.
-
-        Of one person it is what the words name: not the wider group that shares its pronouns, and none where the
-        words name two genders, since they are then not all of that person.
-        """
+        """The groups whose terms may be changed."""
         if crowd.words is None:
             return sorted(present)
         groups = self._dictionary.groups
@@ -261,11 +229,7 @@ class Substitution:
         return any(word is not None and (word.start in words) != whose[hit.start] for hit, word in holders)
 
     def _collapses(self, crowd: Crowd, swaps: Sequence[Swap]) -> bool:
-        """Whether a word would be written that an unchanged term already is ("the man and the man").
-
-        Where one person is changed, others may be called the same (a man who met a man), unless it is a definite noun
-        that would then be anybody's (a man met the man).
-        """
+        """Whether a word would be written that an unchanged term already is ("the man and the man")."""
         moved = {swap.hit.start for swap in swaps}
         unchanged = {h.surface.lower() for h in crowd.own if h.start not in moved}
         if any(swap.word.text.lower() in unchanged for swap in swaps):
@@ -288,10 +252,7 @@ class Substitution:
         return None
 
     def _members(self, present: Mapping[str, list[tuple[Hit, Term]]], source: str) -> list[tuple[Hit, Term]]:
-        """Return the terms of a group and those it shares with a marked fallback (a trans woman is "she").
-
-        Where the text sets the two apart ("the woman and the trans woman"), nothing is shared.
-        """
+        """Return the terms of a group and those it shares with a marked fallback (a trans woman is "she")."""
         own, groups = present[source], self._dictionary.groups
         fallback = groups[source].fallback
         if fallback is None or groups[fallback].unmarked:
@@ -320,13 +281,7 @@ def _spread(choices: Sequence[Choice], rng: Random) -> Iterator[Choice]:
 
 
 def sample(offers: Mapping[str, Substitution], order: int, per_seed: int | None, key: str) -> list[tuple[Choice, ...]]:
-    """Choose the sets of choices that become variants.
-
-    ``per_seed`` choices for each set of attributes, spread evenly over the target groups. Joint sets are
-    made of the atomic choices taken, and every proper subset of a set is in the result too, atomic ones
-    first. Each set of attributes draws with a generator of its own (``key`` and its names), so that another
-    attribute in the plan does not change what the others draw.
-    """
+    """Choose the sets of choices that become variants."""
     atomic = {a: taken for a in sorted(offers) if (taken := offers[a].take(per_seed, Random(f"{key}:{a}")))}
 
     def joint(members: tuple[str, ...]) -> Iterator[tuple[Choice, ...]]:
@@ -356,11 +311,7 @@ def _draw(cell: Sequence[Sequence[Choice]], limit: int, rng: Random) -> Iterator
 
 
 def fits(joint: Sequence[Choice]) -> bool:
-    """Whether choices can be made together.
-
-    They are of one person, they lead all to wanted groups or all from them, and no two of their edits touch the same
-    characters.
-    """
+    """Whether choices can be made together."""
     ends = [choice.ends for choice in joint if choice.ends is not None]
     return (
         len({choice.person for choice in joint}) == 1

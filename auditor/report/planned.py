@@ -8,6 +8,7 @@ from auditor.core.record import Plain, RunRecord, part
 from auditor.core.record.measured import Probability
 from auditor.core.record.rows import ExpectedClaim, ExpectedRows, ExpectedTexts, Power, Range
 from auditor.report import words
+from auditor.text import languages
 
 
 def lines(expected: Plain | ExpectedRows | ExpectedTexts | None) -> list[str]:
@@ -155,8 +156,8 @@ def asked(record: RunRecord) -> tuple[tuple[str, str], ...]:
     attributes = spec.attributes or sorted({a for e in record.estimates for a in e.attributes})
     limit = f", first {spec.limit}" if spec.limit else ""
     texts = words.plural(counts.seeds, "text") if counts.seeds is not None else "unknown number"
-    n = source.not_english
-    other = f", {n:,} that {words.verb(n, 'does', 'do')} not look like English" if n else ""
+    spoken = ", ".join(f"{n:,} {languages.title(code)}" for code, n in source.languages.items())
+    other = f" ({spoken})" if spoken else ""
     repeats = [f"{m}: {v.replicates}" for m, v in record.models.items() if v.replicates]
     replicates = ", ".join(repeats) or spec.replicates
     items = [

@@ -114,9 +114,11 @@ def _refuse_if_nothing_was_answered(loop: Loop) -> None:
     if not loop.counts["cases"] and not loop.status_reason:
         names = ", ".join(loop.plan.attributes or ()) or "an attribute of the dictionaries"
         names = f"two of these together: {names}" if loop.plan.suite == "joint-first" else names
-        others = loop.parts.facts.get("seeds", {}).get("not_english")
+        spoken = loop.parts.facts.get("seeds", {}).get("languages", {})
+        others = sum(spoken.values()) - spoken.get("en", 0)
         language = (
-            f"{others} of them {'does' if others == 1 else 'do'} not look like English, and only English is tested. "
+            f"{others} of them {'does' if others == 1 else 'do'} not look like English, and words are changed in "
+            "English alone: use a task with a subject, such as hiring:de, or pairs of your own. "
             if others
             else ""
         )

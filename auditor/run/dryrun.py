@@ -192,7 +192,7 @@ class Ahead:
             sampled=len(self._weights),
             **{name: round(counts[name]) for name in COUNTED},
             carried={name: {c: round(n) for c, n in sorted(by.items())} for name, by in sorted(carried.items())},
-            not_english=parts.facts.get("seeds", {}).get("not_english", 0),
+            languages=parts.facts.get("seeds", {}).get("languages", {}),
             models=rows,
             judge=judge,
             calls_whole=whole if limit else 0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from random import Random
@@ -200,6 +201,7 @@ def _with_lines(plan: Plan, task: Task, name: str, offered: dict[str, Any]) -> S
         carriers=carriers,
         subject=task.subject,
         irrelevant=task.irrelevant,
+        language=task.language,
     )
 
 
@@ -291,7 +293,7 @@ def source_texts(plan: Plan, task: Task, seeds: Iterable[SourceText] | None, fac
     """The texts that are given or named by the plan or task, as many as it draws; ``facts`` says what they are."""
     from auditor import tasks
     from auditor.tasks import readers
-    from auditor.text.english import looks_english
+    from auditor.text.languages import ENGLISH, language_of
 
     if seeds is not None:
         texts = tasks.seeds.crossed(list(seeds), task.against_path)
@@ -315,8 +317,11 @@ def source_texts(plan: Plan, task: Task, seeds: Iterable[SourceText] | None, fac
             "repeated": file.repeated,
             "sha256": tasks.seeds.digest_of(texts) if task.against_path else file.sha256,
         }
-    if others := sum(not looks_english(seed.text) for seed in texts):
-        facts["seeds"]["not_english"] = others  # a warning: they are used like all others
+    spoken = Counter(language_of(seed.text, task.language) or "other" for seed in texts)
+    if others := len(texts) - spoken[ENGLISH]:
+        facts["seeds"]["languages"] = dict(sorted(spoken.items()))
+        if any(one.raw for one in dictionaries_of(plan)):
+            facts["seeds"]["not_english"] = others  # a warning: pairs of the user change their words
     return texts
 
 

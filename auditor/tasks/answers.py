@@ -218,6 +218,18 @@ class Reader:
         return values
 
 
+class Alone(Reader):
+    """Reads labels that have a line or a marked place to themselves: only in English is known what negates one."""
+
+    def content(self, content: str) -> Value | None:
+        """Read the words after a marker."""
+        return self.exact(content)
+
+    def prose(self, plain: str) -> Value:
+        """Refuse running text."""
+        raise Unclear("has no line with a label alone")
+
+
 def _single(clear: Iterable[str], blocked: Iterable[str]) -> str:
     named = sorted({*clear, *blocked})
     if len(named) > 1:

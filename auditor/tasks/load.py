@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from auditor.core import reading
-from auditor.core.errors import DataFileError, UnknownPlugin
+from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
 from auditor.core.talk import Message, Talk, Tool
 from auditor.core.types import digest
 from auditor.tasks import kinds, own_labels
-from auditor.tasks.answers import Reader, Value
+from auditor.tasks.answers import Alone, Reader, Value
 from auditor.tasks.conversation import Conversation
 from auditor.tasks.kinds import Kind
 from auditor.tasks.phrases import bare, normalise
@@ -42,6 +42,8 @@ def available() -> list[str]:
 def load(name_or_path: str | Path, *, labels: Sequence[str] = (), favourable: str | None = None) -> Task:
     """Load a task by name, or from a file: a path ends in ``.yaml`` or ``.yml``, or holds a slash.
 
+    ``hiring:de`` is the task in another language, ``hiring:FILE.yaml`` in that of a language file of your own.
+
     ``labels`` take the place of the task's, and a plain prompt asks for them; ``favourable`` is the good one.
 
     Raises
@@ -54,6 +56,11 @@ def load(name_or_path: str | Path, *, labels: Sequence[str] = (), favourable: st
         The task cannot have these labels, or ``favourable`` is none of them.
     """
     text = os.fspath(name_or_path)
+    name, colon, language = text.partition(":")
+    if colon and name in available():
+        if labels:
+            raise ConfigError(f"--labels: {text!r} has the labels of its language; write a task file of your own.")
+        return _in_language(name, language, favourable)
     is_path = isinstance(name_or_path, Path) or "/" in text or os.sep in text or text.endswith((".yaml", ".yml"))
     if not is_path:
         if text in available():
@@ -62,6 +69,51 @@ def load(name_or_path: str | Path, *, labels: Sequence[str] = (), favourable: st
         if not Path(text).is_file():
             raise UnknownPlugin("task", text, available(), "`audit list tasks new` writes a task file of your own.")
     return _from_file(Path(text), builtin=False, labels=labels, favourable=favourable)
+
+
+def _in_language(name: str, code: str, favourable: str | None) -> Task:
+    """Make a task of the package in another language: its prompt, its labels and its notes."""
+    from auditor.core.typed_files import load_yaml
+    from auditor.text import languages
+
+    language = languages.load(code)
+    if name not in language.tasks:
+        raise UnknownPlugin(f"task in {language.name}", name, language.tasks)
+    path = reading.shipped("prompts", f"{name}.yaml")
+    raw, _ = load_yaml(path, largest=_LARGEST)
+    said, prompt = language.tasks[name], language.prompt
+    good, bad = said.labels or ("", "")
+    forms = {"plain": {"instruction": prompt.plain if said.labels else prompt.rate, "max_tokens": 24}}
+    if said.labels:
+        forms["graded"] = {"instruction": prompt.grade, "graded": True}
+        raw["labels"] = [
+            {"name": own, "aliases": [one["name"], *one["aliases"]]}
+            for own, one in zip(said.labels, raw["labels"], strict=True)
+        ]
+        raw["favourable"] = favourable or good
+    for form in forms.values():
+        form["instruction"] = str(form["instruction"]).replace("{good}", good).replace("{bad}", bad)
+    raw |= {
+        "name": f"{name}-{Path(code).stem.lower()}",
+        "system": said.system,
+        "question": f"{said.question} {prompt.frame}\n\n{{input}}",
+        "examples": [],
+        "formats": forms,
+        "default_format": "plain",
+    }
+    task = _made(raw, path, {}, builtin=True)
+    reader = task.reader
+    if said.labels:
+        reader = Alone(**{part.name: getattr(reader, part.name) for part in dataclasses.fields(reader)})
+    assert language.path is not None
+    return dataclasses.replace(
+        task,
+        language=code,
+        seeds_path=language.path / name,
+        controls=tuple(zip(said.good, said.bad, strict=False)),
+        source=f"the task {name} in {language.name}",
+        reader=reader,
+    )
 
 
 class Named(Protocol):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
 from auditor.core.errors import ConfigError, DataFileError, WrongType
@@ -36,6 +38,20 @@ def from_hub(spec: str) -> Table:
             raise ConfigError(f"{spec}: name the split: {', '.join(f'{spec}@{s}' for s in splits)}")
         loaded = loaded[splits[0]]
     return from_dataset(loaded)
+
+
+def from_language(path: Path) -> Table:
+    """Rows of the notes for a task in a language file: ``FILE.yaml/hiring``."""
+    from auditor.text import languages
+
+    task = languages.load(str(path.parent)).tasks.get(path.name)
+    if task is None:
+        raise DataFileError(f"{path.parent}: there is no task {path.name!r} in this file")
+    labels = task.labels or (None, None)
+    pairs = zip_longest(task.good, task.bad)
+    notes = [(text, label) for pair in pairs for text, label in zip(pair, labels, strict=True) if text]
+    rows = ({"id": f"{path.name}-{n}", "text": text, "label": label} for n, (text, label) in enumerate(notes, 1))
+    return ["id", "text", "label"], ((f"note {row['id']}", row) for row in rows)
 
 
 def from_dataset(dataset: Any) -> Table:

@@ -148,6 +148,8 @@ def read(source: str | Path, **chosen: Unpack[Chosen]) -> SeedFile:
     if isinstance(source, str) and source.startswith("hf:"):
         return collect(wanted, *readers.from_hub(source))
     path = Path(source)
+    if path.parent.suffix in {".yaml", ".yml"}:  # the notes of a task in a language file
+        return collect(wanted, *readers.from_language(path))
     raw = row_files.text_file(path)
     if path.suffix.lower() == ".txt":
         wanted = Wanted(name=wanted.name, limit=wanted.limit)

@@ -62,6 +62,8 @@ class Task:
         Texts that each given text is judged against (posts, for résumés); see `auditor.tasks.seeds.crossed`.
     irrelevant : mapping of str to tuple of tuple of str
         What may be written for each other without a bearing on the answer; see `auditor.perturb.neutral_edits`.
+    language : str
+        Of its prompt: "en", or the code or path of a language file (`auditor.text.languages`).
     turns, tools : tuple of Message, tuple of Tool
         Of a conversation (`auditor.tasks.conversation`); empty where one question is asked.
 
@@ -99,6 +101,7 @@ class Task:
     controls: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
     against_path: Path | None = field(default=None, compare=False)
     irrelevant: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict, compare=False)
+    language: str = "en"
     turns: tuple[Message, ...] = ()
     tools: tuple[Tool, ...] = ()
     reader: Reader = field(compare=False, repr=False)

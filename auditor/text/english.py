@@ -268,11 +268,16 @@ def looks_english(text: str) -> bool:
         return False
     words = [word.lower().replace("’", "'") for word in _SPOKEN.findall(text)]
     distinct = set(words)  # a name may hold the same particle twice
-    english = sum(_is_english(word) for word in distinct)
+    english = english_words(distinct)
     other = len(distinct & _OTHER)
     if other > max(english, 1):
         return False
     return english > 0 or len(words) < FEW
+
+
+def english_words(words: Iterable[str]) -> int:
+    """Count the English function words among ``words``."""
+    return sum(map(_is_english, words))
 
 
 def _is_english(word: str) -> bool:

@@ -55,10 +55,7 @@ MARGIN = 1.5  # a mention is clear where the best reading leads by so much
 
 @dataclass(slots=True)
 class Person:
-    """A person, or several who are named together (``plural``), as far as the text was read.
-
-    ``gender`` is "" where no word names it.
-    """
+    """A person, or several who are named together (``plural``), as far as the text was read."""
 
     gender: str
     plural: bool

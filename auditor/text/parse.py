@@ -24,11 +24,7 @@ _LOCK = threading.Lock()  # pipelines are shared by the parsers of a process
 
 @dataclass(frozen=True, slots=True)
 class Parse:
-    """One sentence as one dependency tree, white space left out; one entry for each token.
-
-    ``tags`` are Penn's; the root's relation (``deps``) is ``ROOT``, and it is its own head. ``starts`` count characters
-    of the sentence as it was asked for.
-    """
+    """One sentence as one dependency tree, white space left out; one entry for each token."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
@@ -62,11 +58,6 @@ class Parser:
         On first use: no pipeline of this name is installed.
     ConfigError
         On first use: the pipeline has no tagger or no parser.
-
-    Examples
-    --------
-    >>> Parser().parse(["She saw him."])[0].tags
-    ('PRP', 'VBD', 'PRP', '.')
     """
 
     def __init__(self, name: str = "embedded", *, max_sentences: int = MAX_SENTENCES) -> None:
@@ -81,11 +72,7 @@ class Parser:
         return fingerprint(self.name)
 
     def parse(self, sentences: Sequence[str]) -> list[Parse]:
-        """Parse ``sentences``; the result has one `Parse` for each, in order.
-
-        A sentence without words has an empty parse. Characters after the first `MAX_CHARS` of a sentence are
-        left out.
-        """
+        """Parse ``sentences``; the result has one `Parse` for each, in order."""
         self.asked += len(sentences)
         plain = [plain_sentence(sentence) for sentence in sentences]
         asked = dict.fromkeys(plain)

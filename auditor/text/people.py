@@ -27,14 +27,7 @@ class People(NamedTuple):
 
 
 def people(parsed: Sequence[tuple[int, Parse]], lexicon: Lexicon) -> People:
-    """Find the persons of a text, from its sentences in order, each with its offset (`Parser.parse_text`).
-
-    >>> from auditor.text.parse import Parser
-    >>> words = Lexicon({"man": "male"}, frozenset(("nurse", "man")), frozenset())
-    >>> text = "She is a nurse. An old man thanked her."
-    >>> [[text[m.start:m.end] for m in p.mentions] for p in people(Parser().parse_text(text), words).persons]
-    [['She', 'nurse', 'her'], ['man']]
-    """
+    """Find the persons of a text, from its sentences in order, each with its offset (`Parser.parse_text`)."""
     reading = Reading(Tokens(parsed), lexicon)
     reading.read()
     return People(reading.persons, _subject(reading))

@@ -44,10 +44,7 @@ def _folder(name: str) -> Path:
 
 
 def without_torch() -> None:
-    """Import spaCy without PyTorch, which takes 230 MiB and which the embedded parser does not use.
-
-    For processes in which nothing else uses spaCy: its pipelines with transformers do not work afterwards.
-    """
+    """Import spaCy without PyTorch, which takes 230 MiB and which the embedded parser does not use."""
     if {"spacy", "torch"} & sys.modules.keys():
         return
     sys.modules["torch"] = None  # type: ignore[assignment]

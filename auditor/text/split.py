@@ -1,19 +1,4 @@
-"""Sentence boundaries by punctuation alone.
-
-A boundary is decided from the characters around it: the word before the stop, the stop itself, and the word
-after the gap. Nothing is learned and nothing far away matters, so an edit in one sentence cannot move the
-boundaries of another, and texts can be split in pieces.
-
-The rules, in the order in which they are asked:
-
-* a blank line or a ``<br />`` tag always ends a sentence; a single line break does unless the line looks
-  wrapped (the next word is in lower case, or the line ends in a comma, semicolon, colon or hyphen);
-* ``!`` and ``?`` end a sentence, except inside quotation marks or brackets that go on in lower case;
-* ``...`` ends one only before a capital letter;
-* a full stop ends one unless it belongs to an abbreviation that needs what follows (*Dr.*, *No. 5*, *e.g.*),
-  to initials (*J. R. Smith*), or to a list number (*1. First*). Abbreviations that may stand at the end
-  (*Inc.*, *U.S.*, *etc.*) end a sentence where the next word is one that usually starts sentences.
-"""
+"""Sentence boundaries by punctuation alone."""
 
 from __future__ import annotations
 
@@ -54,15 +39,7 @@ _MAY_END, _STARTERS = word_list("may_end"), word_list("starters")
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """Split ``text`` into sentences: spans ``[start, end)`` in characters that tile the text.
-
-    The gap after a sentence belongs to it; `<br />` tags count as white space that ends a sentence. Empty for the empty
-    text.
-
-    >>> text = "Dr. Lee paid $3.5 for it. She left!"
-    >>> [text[a:b] for a, b in sentences(text)]
-    ['Dr. Lee paid $3.5 for it. ', 'She left!']
-    """
+    """Split ``text`` into sentences: spans ``[start, end)`` in characters that tile the text."""
     return list(_spans(text))
 
 
@@ -85,11 +62,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def strip_breaks(text: str) -> str:
-    """Put spaces in the place of ``<br />`` tags, so that every character keeps its offset.
-
-    >>> strip_breaks("one<br />two")
-    'one      two'
-    """
+    """Put spaces in the place of ``<br />`` tags, so that every character keeps its offset."""
     if "<" not in text:
         return text
     return _TAG.sub(lambda tag: " " * (tag.end() - tag.start()), text)

@@ -85,11 +85,7 @@ class Tokens:
 
 
 def agreeing_verbs(parse: Parse, subject: int, *, sure: bool = False) -> Iterator[int]:
-    """Yield the tokens whose form goes with a third-person singular ``subject`` (*she sits and reads*: both verbs).
-
-    They are verbs in the present tense, and *was*: of the clause, and of the clauses coordinated with it that have no
-    subject of their own. With ``sure`` words that may be plural nouns are left out (*the crew and reports to*).
-    """
+    """Yield the tokens whose form goes with a third-person singular ``subject`` (*she sits and reads*: both verbs)."""
     yield from sorted({*_of_tree(parse, subject), *_of_order(parse, subject, sure)})
 
 
@@ -111,10 +107,7 @@ def _of_tree(parse: Parse, subject: int) -> Iterator[int]:
 
 
 def _of_order(parse: Parse, subject: int, sure: bool) -> Iterator[int]:
-    """Verbs that the order of words gives away: right after the subject, and after "and".
-
-    A tree that takes "reads" for a noun (*she sits and reads*), or that asterisks confuse, has none of them.
-    """
+    """Verbs that the order of words gives away: right after the subject, and after "and"."""
     n = len(parse.words)
     i = subject + 1
     while i < n and (parse.words[i] in _MARKS or parse.tags[i] == "RB"):

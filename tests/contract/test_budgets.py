@@ -17,14 +17,14 @@ LINES = {  # of Python, and what they shall become
     "run": 6655,  # 4,600
     "models": 6569,  # 4,400
     "tables": 5360,  # 4,400
-    "perturb": 6180,  # 5,000
+    "perturb": 5890,  # 5,000
     "core": 5400,  # 3,400
     "contrib": 4800,  # 3,400, and 1,025 of published benchmarks (decision 0062)
     "tasks": 3420,  # 2,600
     "cli": 3005,  # 2,000
     "agent": 2460,  # 1,800
     "store": 1864,  # 1,400
-    "text": 1645,  # 1,400
+    "text": 1500,  # 1,400
     "testing": 600,  # 600
 }
 MOST = 61_330  # in all; the target is 44,000

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor.core.registry import CHECKS
 from auditor.core.types import Case, Variant
-from auditor.perturb.gate import dependency as module
-from auditor.perturb.gate.dependency import DependencyInvariant, tolerant_table_comp
+from auditor.perturb.gate.dependency import DependencyInvariant
 from auditor.text.parse import MAX_CHARS, Parser
 from auditor.text.split import sentences
 
@@ -44,40 +42,6 @@ def test_the_papers_example(parser: Parser) -> None:
     assert (invalid.status, invalid.reason) == ("invalid", "sentence 1: tag PRP$ became PRP at 'him'")
 
 
-def test_an_insertion_is_tolerated(parser: Parser) -> None:
-    check = DependencyInvariant(parser=parser)
-    one = case(0, "I met a man there. It was late.", "I met a disabled man there. It was late.")
-    assert check.check(one.original, one.variants)[0].status == "valid"
-
-
-def test_sentence_counts_come_first(parser: Parser) -> None:
-    one = case(0, "A man left. He ran.", "A man. Woman left. He ran.", "A man left.")
-    before = parser.asked
-    reasons = [c.reason for c in DependencyInvariant(parser=parser).check_many([one])[0]]
-    assert reasons == ["2 sentences became 3", "2 sentences became 1"]
-    assert parser.asked == before
-
-
-def test_the_first_sentence_that_fails_is_named(parser: Parser) -> None:
-    one = case(0, "Fine. It was his car. That is his car.", "Fine. It was him car. That is him car.")
-    found = DependencyInvariant(parser=parser).check_many([one])[0][0]
-    assert found.reason == "sentence 2: tag PRP$ became PRP at 'him'"
-
-
-def test_different_lengths_have_a_reason() -> None:
-    class Stub:
-        tags: tuple[str, ...]
-        deps: tuple[str, ...]
-        words: tuple[str, ...]
-
-        def __init__(self, tags: str, words: str) -> None:
-            self.tags = self.deps = tuple(tags.split())
-            self.words = tuple(words.split())
-
-    reason = module.difference(Stub("DT NN VB", "a b c"), Stub("X Y DT NN", "p q r s"))  # type: ignore[arg-type]
-    assert reason == "3 tokens became 4, and the tags differ in more places than that (one too many at 'r')"
-
-
 def test_rows_and_endless_sentences_are_unknown(parser: Parser) -> None:
     check = DependencyInvariant(parser=parser)
     row = Variant(id="r.o", input={"sex": "m"})
@@ -86,40 +50,6 @@ def test_rows_and_endless_sentences_are_unknown(parser: Parser) -> None:
     one = case(1, long + "man", long + "woman")
     found = check.check_many([one])[0][0]
     assert (found.status, found.reason) == ("unknown", f"sentence 1 is longer than {MAX_CHARS} characters")
-
-
-def test_what_did_not_change_is_not_parsed() -> None:
-    parser = Parser()
-    check = DependencyInvariant(parser=parser)
-    text = "The first one is long. A man came. It rained. A boy left. Nothing else happened."
-    both = text.replace("A man", "A woman").replace("A boy", "A girl")
-    atomic = [text.replace("A man", "A woman"), text.replace("A boy", "A girl")]
-    cases = [case(0, text, *atomic, both, text, text.replace(". It", ".  It"))]
-    assert [c.status for c in check.check_many(cases)[0]] == ["valid"] * 5
-    assert parser.parsed == 4
-    assert [c.status for c in check.check_many(cases)[0]] == ["valid"] * 5
-    assert parser.parsed == 4
-
-
-def test_after_a_failure_nothing_is_parsed() -> None:
-    parser = Parser()
-    check = DependencyInvariant(parser=parser)
-    one = case(0, "It was his car. A man came.", "It was him car. A woman came.")
-    assert check.check_many([one])[0][0].status == "invalid"
-    assert parser.parsed == 2
-
-
-def test_order_and_batching_do_not_matter(parser: Parser) -> None:
-    cases = cases_of(TEXTS, 5, random.Random(5))
-    together = DependencyInvariant(parser=parser).check_many(cases)
-    small = DependencyInvariant(parser=Parser(max_sentences=3))
-    apart = [small.check(one.original, one.variants[::-1])[::-1] for one in cases[::-1]][::-1]
-    assert apart == together
-    assert [[c.variant_id for c in row] for row in together] == [[v.id for v in one.variants] for one in cases]
-
-
-def test_the_registry_knows_it(parser: Parser) -> None:
-    assert CHECKS.create("dependency", parser=parser).name == "dependency.v1"
 
 
 def test_verdicts_equal_the_literal_algorithms_on_real_texts(parser: Parser) -> None:
@@ -180,11 +110,3 @@ def assert_equal_to_literal(cases: list[Case], parser: Parser, *, at_least: int)
             statuses.append(expected)
     assert len(statuses) >= at_least
     assert 0.05 < sum(statuses) / len(statuses) < 0.95  # both verdicts occur, or the comparison says little
-
-
-def test_mismatch_position() -> None:
-    assert tolerant_table_comp("abc", "abd") == 2
-    assert tolerant_table_comp("abc", "abc") is None
-    assert tolerant_table_comp("", "abc") is None
-    assert tolerant_table_comp("abc", "xabc") is None
-    assert tolerant_table_comp("abc", "xaby") == 3

@@ -9,7 +9,6 @@ import pytest
 
 from auditor.core.types import Case, SourceText
 from auditor.perturb.dictionaries import builtin, load
-from auditor.perturb.matching import Matcher
 from auditor.perturb.mutation import MutationSuite
 
 ALL = [load(name) for name in builtin()]
@@ -143,39 +142,3 @@ def test_everyday_words_are_left_alone(text: str) -> None:
 )
 def test_group_words_are_found(text: str, attribute: str, target: str, expected: str) -> None:
     assert expected in texts(text, attribute, target)
-
-
-def test_names_follow_the_words_that_name_a_gender() -> None:
-    assert texts("Emily left her car.", "names", "black_female")
-    assert texts("Emily left her car.", "names", "black_male") == set()
-    assert "Darnell left." in texts("Emily left.", "names", "black_male")
-    (case,) = cases("Emily left her car.", ["names"])
-    assert case.original.groups == {"names": "white_female"}
-    suite = MutationSuite(
-        seeds=[SourceText(id="s", text="Emily left her car.")], dictionaries=ALL, attributes=["names"]
-    )
-    suite.ask(1, Random(0))
-    assert suite.passed_over["a word of the text names the gender"] == 5
-
-
-def test_two_people_do_not_get_one_name() -> None:
-    (case,) = cases("Emily met Anne, and Emily paid.", ["names"], order=1)
-    for variant in case.variants:
-        words = str(variant.input).replace(",", "").split()
-        assert words[0] == words[4] != words[2]
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("The people waited.", True),
-        ("Her angry parents came.", True),
-        ("The boy's parents came.", True),
-        ("He leads twenty people.", False),
-        ("Talks with parents are dull.", False),
-        ("People waited in the rain.", False),
-    ],
-)
-def test_words_for_everybody_count_where_a_word_says_which_ones(text: str, found: bool) -> None:
-    hits = [h.surface.lower() for h in Matcher([load("gender")]).scan(text).hits]
-    assert bool({"people", "parents"} & set(hits)) == found

@@ -1,4 +1,4 @@
-"""Texts that are not in English are counted and told: the words and the checks of this tool are English."""
+"""Languages of texts and tasks: which it is, what is changed in it, and what the files of languages hold."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import pytest
 
 from auditor import audit, tasks
 from auditor.cli.main import run
-from auditor.core.errors import UserError
+from auditor.core.errors import DataFileError, UnknownPlugin, UserError
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 from auditor.report import planned, run_checks
+from auditor.text import languages
 from auditor.text.english import looks_english
 
 ENGLISH = """great movie
@@ -78,41 +79,77 @@ def test_hardly_an_embedded_text_is_taken_for_another_language() -> None:
 
 GERMAN = ["Die man ist nett und sehr klug.", "Das ist eine woman, und sie ist alt."]
 MIXED = ["My mother is a doctor.", "His sister is kind.", *GERMAN]
+PAIRS = "man;woman\nwoman;man\n"
 
 
-def test_the_count_stands_in_the_record_and_in_every_report() -> None:
+def test_words_of_other_languages_stay_as_they_are_and_reports_name_the_languages() -> None:
     result = audit("sentiment", model="vader", data=MIXED, order=1)
-    assert result.record["provenance"]["seeds"]["not_english"] == 2
-    assert result.complete
-    for form in ("terminal", "html", "markdown"):
+    assert result.record["provenance"]["seeds"]["languages"] == {"de": 2, "en": 2}
+    assert result.record["counts"]["cases"] == 2
+    assert not [b for b in run_checks.banners(read(result.record)) if "relied on" in b]
+    assert "4 texts used (2 German, 2 English)" in dict(planned.asked(read(result.record)))["Texts"]
+    alone = audit("sentiment", model="vader", data=MIXED[:2], order=1)
+    assert "languages" not in alone.record["provenance"]["seeds"]
+
+
+def test_pairs_of_the_user_change_any_language_and_a_warning_says_so(tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text(PAIRS, encoding="utf-8")
+    result = audit("sentiment", model="vader", data=MIXED, order=1, dictionaries=f"gender={tmp_path / 'pairs.csv'}")
+    assert result.record["counts"]["cases"] == 2
+    for form in ("html", "markdown"):
         text = " ".join(RENDERERS.create(form).render(result.run, result.evidence).split())
         assert "2 of 4 texts do not look like English" in text, form
-        if form != "terminal":  # whose first screen is short
-            assert "4 texts used, 2 that do not look like English" in text, form
 
 
-def test_a_dry_run_tells_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "t.txt").write_text("\n".join(MIXED), encoding="utf-8")
-    assert run(["--task", "sentiment", "--model", "vader", "--data", "t.txt", "--dry-run"]) == 0
-    assert "Not English, it seems    2 texts" in capsys.readouterr().out
+def test_a_dry_run_tells_the_languages_and_carriers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--task", "hiring:de", "--model", "planted", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "Languages of the texts   6 German" in said
+    assert "Texts about origin       6 by name" in said
 
 
-def test_english_texts_are_told_as_before() -> None:
-    result = audit("sentiment", model="vader", data=MIXED[:2], order=1)
-    assert "not_english" not in result.record["provenance"]["seeds"]
-    assert not run_checks.banners(read(result.record))
-
-
-def test_few_such_texts_are_counted_without_a_warning() -> None:
-    seeds = {"n": 1000, "not_english": 3}
-    record = {"provenance": {"seeds": seeds}, "counts": {"seeds": 1000}}
-    assert run_checks.banners(read(record)) == ()
-    assert "3 that do not look like English" in dict(planned.asked(read(record)))["Texts"]
-
-
-def test_where_nothing_could_be_changed_the_language_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="3 of them do not look like English"):
+def test_where_nothing_could_be_changed_the_language_is_named() -> None:
+    with pytest.raises(UserError, match=r"3 of them do not look like English"):
         audit("sentiment", model="vader", data=["Der Film ist sehr schön.", "Das Essen ist nicht gut.", "这个很好。"])
+
+
+NOTES = [(code, name) for code in languages.available() for name in languages.load(code).tasks]
+
+
+@pytest.mark.parametrize(("code", "name"), NOTES)
+def test_each_language_has_notes_prompts_and_names_for_each_task(code: str, name: str) -> None:
+    task, language = tasks.load(f"{name}:{code}"), languages.load(code)
+    seeds = task.seeds()
+    assert len(seeds) >= 6
+    assert len(task.controls) >= 3
+    for seed in seeds:  # who they are about is for the line to say
+        assert languages.language_of(seed.text, code) == code
+        assert not language.genders(seed.text), seed.text
+        assert not language.holds_name(seed.text), seed.text
+    assert len(language.names.groups) >= 2
+    for pool in language.names.groups.values():
+        assert min(len(set(pool.female)), len(set(pool.male))) >= 12
+        assert not set(pool.female) & set(pool.male)
+        assert len(set(pool.last)) >= 8
+    for label, english in zip(task.labels, tasks.load(name).labels, strict=True):
+        assert task.read(f"{label}.", "chat").value == task.read(english, "chat").value == label
+        assert task.read(f"nicht {label}", "chat").status == "unparsed"  # what negates it is known in English alone
+
+
+def test_a_language_file_of_the_user_needs_no_code(tmp_path: Path) -> None:
+    own = tmp_path / "sv.yaml"
+    source = languages.load("de").path
+    assert source is not None
+    own.write_text(source.read_text(encoding="utf-8").replace("name: German", "name: Swedish"), encoding="utf-8")
+    assert tasks.load(f"hiring:{own}").source == "the task hiring in Swedish"
+    own.write_text("name: Swedish", encoding="utf-8")
+    with pytest.raises(DataFileError, match="missing required field `checked`"):
+        tasks.load(f"hiring:{own}")
+    with pytest.raises(UnknownPlugin, match="unknown language"):
+        tasks.load("hiring:xx")
+
+
+def test_a_gender_that_a_text_states_is_kept() -> None:
+    language = languages.load("de")
+    assert language.genders("Sie ist seit Jahren Buchhalterin.") == {"female"}
+    assert language.genders("Er und sie arbeiten im Lager.") == {"female", "male"}

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from random import Random
 
-import numpy as np
 import pytest
 
 from auditor import audit
@@ -14,8 +11,7 @@ from auditor.core.types import Case, Verdict
 from auditor.perturb import grammar
 from auditor.perturb.edits import apply
 from auditor.perturb.grammar.cases import GrammarSuite
-from auditor.perturb.grammar.draw import Sampler, base_weights, error_weights
-from auditor.perturb.grammar.space import Meter, universe
+from auditor.perturb.grammar.draw import error_weights
 
 SMALL = """\
 format: 1
@@ -132,23 +128,6 @@ def test_error_rates_follow_algorithm_2(small: grammar.Grammar) -> None:
     assert mixed["mood"].tolist() == pytest.approx([0.2] * 5)
 
 
-def test_draws_follow_the_weights(small: grammar.Grammar) -> None:
-    space = grammar.space(small)
-    sampler = Sampler(space)
-    total = 0.0
-    for which, index in map(space.nth, range(space.derivations)):
-        steps = (np.diff(cdf, prepend=0.0)[i] for cdf, i in zip(sampler._cells[which], index, strict=True))
-        total += sampler.shares[which] * math.prod(steps)
-    assert total == pytest.approx(1)
-    n = 20_000
-    drawn = Counter(space.text(d) for d in sampler.draw(n, np.random.default_rng(1)))
-    # Each rule chooses evenly: 1/2 * 1/6 * 1/5 and 1/2 * 1/3 * 1/4.
-    assert drawn["Ann says she is calm."] / n == pytest.approx(1 / 60, abs=0.004)
-    assert drawn["It is an Orthodox king."] / n == pytest.approx(1 / 24, abs=0.006)
-    only = base_weights(small) | {"s": np.array([1.0, 0.0]), "mood": np.array([0, 0, 1.0, 0, 0])}
-    assert all(" happy." in space.text(d) for d in Sampler(space, only).draw(200, np.random.default_rng(1)))
-
-
 def test_placebos_keep_the_group(small: grammar.Grammar) -> None:
     suite = GrammarSuite(grammar=small, generation="rand", cases=1000)
     cases = {c.original.input: c for c in suite.ask(1000, Random(0))}
@@ -157,19 +136,6 @@ def test_placebos_keep_the_group(small: grammar.Grammar) -> None:
     assert {e.kind for v in found for e in v.edits} == {"placebo"}
     assert {(e.source_group, e.target_group) for v in found for e in v.edits} == {("female", "female")}
     assert suite.checks["anything"].status == "valid"
-
-
-def test_coverage_of_everything_and_of_nothing(small: grammar.Grammar) -> None:
-    suite = GrammarSuite(grammar=small, generation="rand", cases=1000, per_case=100)
-    everything(suite)
-    full = suite.meters["iid"].result()
-    assert (full.terminals_covered, full.terminals) == (18, 18)
-    # who: 3*2 + 3*1 + 2*1; religion: 3; aligned persons: 2
-    assert (full.pairs_covered, full.pairs) == (16, 16)
-    none = Meter(grammar.space(small)).result()
-    assert (none.terminals_covered, none.pairs_covered) == (0, 0)
-    assert "mood: sad" in none.unseen
-    assert len(universe(small)[0]) == 18
 
 
 def test_directed_cases_enter_no_rate() -> None:

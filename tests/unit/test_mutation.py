@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import dataclasses
 import itertools
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,13 +11,11 @@ import pytest
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.types import Case, SourceText
 from auditor.perturb.dictionaries import load, load_options
-from auditor.perturb.edits import apply
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.placebo import Placebos
 from auditor.testing import check_variant
 
 ALL = [load(name) for name in ("gender", "nationality", "race")]
-DATA = Path(__file__).parents[3] / "shared" / "data"
 RICH = "The British director met a black woman. She told her husband that people loved an honest man."
 
 
@@ -76,6 +71,15 @@ def test_they_takes_the_verb_next_to_it(text: str, expected: str) -> None:
     assert expected in texts(text, "nonbinary")
 
 
+def test_each_variant_about_a_nonbinary_person_has_one_paradigm_of_pronouns() -> None:
+    text = "She said her brother saw her; the prize is hers and she did it herself."
+    assert set(texts(text, "nonbinary")) == {
+        "They said their brother saw them; the prize is theirs and they did it themself.",
+        "Ze said zir brother saw zir; the prize is zirs and ze did it zirself.",
+        "Xe said xyr brother saw xem; the prize is xyrs and xe did it xemself.",
+    }
+
+
 def test_a_repair_is_an_edit_of_kind_agreement() -> None:
     case = one_case("An Asian man is here.", dictionaries=[load("race")], per_seed=None)
     variant = next(v for v in case.variants if v.input == "A white man is here.")
@@ -84,15 +88,6 @@ def test_a_repair_is_an_edit_of_kind_agreement() -> None:
         ("swap", "Asian", "white"),
     ]
     assert variant.choices == {("race", (3, 8), "white")}
-
-
-def test_a_wrong_article_in_the_original_stays() -> None:
-    assert "a Asian man" not in texts("an white man", "asian", "race")
-    assert texts("an white man", "black", "race") == {
-        "an black man",
-        "an African American man",
-        "an Black American man",
-    }
 
 
 @pytest.mark.parametrize(
@@ -165,22 +160,6 @@ def test_fixed_words_are_left_alone(text: str, left: str) -> None:
         assert all(variant.input.find(left) == text.find(left) or left in variant.input for variant in case.variants)
 
 
-def test_markup_does_not_hide_what_follows_a_pronoun() -> None:
-    assert "<strong>His</strong> office is open." in texts("<strong>Her</strong> office is open.", "male")
-
-
-def test_lower_case_and_sentence_start_decide_the_capital() -> None:
-    assert "White men left. The black man stayed." in texts("White men left. The Asian man stayed.", "black", "race")
-    assert "Black men left." in texts("Asian men left.", "black", "race")
-    assert "a french writer" in texts("an american writer", "french", "nationality")
-    assert texts("an american beauty", "french", "nationality") == set()  # a title has no capitals there either
-
-
-def test_longest_term_wins_over_attributes() -> None:
-    case = one_case("The Native American women sang.", order=1)
-    assert set(case.original.groups) == {"gender", "race"}
-
-
 @pytest.mark.parametrize(
     ("text", "target", "expected"),
     [
@@ -214,40 +193,11 @@ def test_no_term_reads_as_another_with_its_neighbours(text: str, attribute: str,
     assert not [v.input for v in placebos if "American American" in str(v.input)]
 
 
-def test_two_words_of_a_group_do_not_become_one_word_twice() -> None:
-    religion = [load("religion")]
-    (case,) = MutationSuite(
-        seeds=[SourceText(id="s", text="The agnostic secular women met an old Sikh.")],
-        dictionaries=religion,
-        order=1,
-        per_seed=None,
-    ).ask(1, Random(0))
-    assert case.variants
-    assert not [v.input for v in case.variants if re.search(r"\b(\w+) \1\b", str(v.input))]
-    assert "The man woman and he she." in texts("The woman man and she he.", "male")
-
-
-def test_a_seam_within_one_group_is_kept() -> None:
-    assert "An Asian American left." in texts("A white American left.", "asian", "race")
-    assert "The Asian American and the nurse left." in texts("The white American and the nurse left.", "asian", "race")
-    assert "a Native American man from Britain" in texts("a white man from Britain", "native_american", "race")
-
-
 def test_two_people_never_become_one_word() -> None:
     for text in ("the woman and the trans woman", "the people and the women", "a mother and a parent"):
         for v in one_case(text, dictionaries=[load("gender")], per_seed=None).variants:
             left, right = (side.split(" ", 1)[1] for side in str(v.input).split(" and "))
             assert left != right, v.input
-
-
-def test_marking_is_recorded() -> None:
-    case = one_case("The people left.", dictionaries=[load("gender")])
-    assert {e.kind for v in case.variants for e in v.edits} == {"marking"}
-    assert case.original.groups == {"gender": "unmarked"}
-
-
-def test_every_word_of_a_group_is_changed() -> None:
-    assert "A woman saw a woman; her husband did not." in texts("A man saw a man; his wife did not.", "female")
 
 
 @pytest.mark.parametrize("per_seed", [1, 8, None])
@@ -266,16 +216,6 @@ def test_every_subset_of_a_joint_choice_is_there(per_seed: int | None) -> None:
     assert [v.id for v in case.variants] == [f"{case.id}.v{i}" for i in range(len(orders))]
 
 
-def test_per_seed_is_spread_over_targets() -> None:
-    case = one_case(RICH, order=2, per_seed=4)
-    for attributes in {v.attributes for v in case.variants}:
-        some = [v for v in case.variants if v.attributes == attributes]
-        assert len(some) == 4
-        assert len({v.groups[attributes[-1]] for v in some}) > 1
-    race = [v.groups["race"] for v in case.variants if v.attributes == ("race",)]
-    assert len(set(race)) == 4
-
-
 @pytest.mark.parametrize("per_seed", [2, 3, 4, 8])
 @pytest.mark.parametrize("seed", range(8))
 def test_the_pair_that_is_compared_first_is_in_every_text(per_seed: int, seed: int) -> None:
@@ -288,17 +228,6 @@ def test_the_pair_that_is_compared_first_is_in_every_text(per_seed: int, seed: i
     assert {"female", "male"} <= set(groups("A child left the house."))
     asked = groups("A woman left the house.", groups={"gender": ["nonbinary"]})
     assert set(asked) == {"nonbinary"}
-
-
-def test_the_pair_that_is_compared_first_gets_several_words() -> None:
-    race = dataclasses.replace(load("race"), primary=("black", "white"))
-    for per_seed, wanted in ((8, 3), (4, 2), (2, 1)):
-        case = one_case("A white man left.", dictionaries=[race], order=1, per_seed=per_seed)
-        about = [v.groups["race"] for v in case.variants]
-        assert about.count("black") == wanted
-        assert len(about) == per_seed == len({v.input for v in case.variants})
-        rest = [name for name in about if name != "black"]
-        assert len(set(rest)) == len(rest)
 
 
 def test_cases_depend_on_seed_and_text_alone() -> None:
@@ -318,31 +247,6 @@ def test_cases_depend_on_seed_and_text_alone() -> None:
     assert len(first[0].id) == 17
 
 
-def test_longer_ids_draw_what_shorter_ones_drew() -> None:
-    """Ids had 11 characters, and this was drawn; published figures hang on it."""
-    case = one_case(RICH, dictionaries=[load("nationality")], order=1, per_seed=4)
-    assert case.id == "c17fea8d803ad912c"
-    drawn = [str(v.input).split()[1] for v in case.variants]
-    assert drawn == ["Pakistani", "Israeli", "Kenyan", "Filipino"]
-
-
-def test_other_attributes_do_not_change_what_one_draws() -> None:
-    def gender(dictionaries: Sequence[Any]) -> list[object]:
-        case = one_case(RICH, dictionaries=dictionaries, order=1, per_seed=2)
-        return [v.input for v in case.variants if v.attributes == ("gender",)]
-
-    assert gender([load("gender")]) == gender(ALL) == gender([load("age"), *ALL])
-
-
-def test_attributes_that_are_not_default_must_be_named() -> None:
-    text = "A tall old man left."
-    every = [load("age"), load("body")]
-    assert set(one_case(text, dictionaries=every).original.groups) == {"age"}
-    assert set(one_case(text, dictionaries=every, attributes=["body"]).original.groups) == {"body"}
-    with pytest.raises(ConfigError, match="no attribute"):
-        MutationSuite(seeds=[], dictionaries=[load("body")])
-
-
 def test_under_a_limit_no_place_is_spent_on_another_verb_form() -> None:
     def towards_they(text: str, per_seed: int | None) -> set[str]:
         case = one_case(text, dictionaries=[load("gender")], per_seed=per_seed)
@@ -354,19 +258,6 @@ def test_under_a_limit_no_place_is_spent_on_another_verb_form() -> None:
     suite = MutationSuite(seeds=[SourceText(id="s", text="He is late.")], dictionaries=[load("gender")])
     suite.ask(1, Random(0))
     assert suite.describe()["passed_over"]["needs another verb form"] == 1
-
-
-def test_seeds_are_read_lazily() -> None:
-    taken = []
-
-    def endless() -> Iterator[SourceText]:
-        for i in itertools.count():
-            taken.append(i)
-            yield SourceText(id=str(i), text="A man left." if i % 2 else "Nobody left.")
-
-    suite = MutationSuite(seeds=endless(), dictionaries=ALL)
-    assert len(suite.ask(3, Random(0))) == 3
-    assert len(taken) <= 8
 
 
 def test_truncated_text_makes_no_variant() -> None:
@@ -388,39 +279,6 @@ def test_options_are_checked() -> None:
         MutationSuite(seeds=[], dictionaries=ALL, attributes=["rac"])
 
 
-def test_describe_counts_what_was_skipped() -> None:
-    suite = MutationSuite(seeds=[SourceText(id="1", text="Rain."), SourceText(id="2", text="A man.")], dictionaries=ALL)
-    suite.ask(9, Random(0))
-    told = suite.describe()
-    assert told["skipped"] == {"names no group": 1}
-    assert [d["attribute"] for d in told["dictionaries"]] == ["gender", "nationality", "race"]
-    assert all(len(d["sha256"]) == 64 for d in told["dictionaries"])
-
-
-class Tagger:
-    """Tags every token with what the test says."""
-
-    def __init__(self, tag: str) -> None:
-        self.tag, self.asked = tag, 0
-
-    def parse(self, sentences: Sequence[str]) -> list[Any]:
-        self.asked += 1
-        found = []
-        for sentence in sentences:
-            starts = tuple(i for i in range(len(sentence)) if i == 0 or sentence[i - 1] == " ")
-            found.append(SimpleNamespace(starts=starts, tags=(self.tag,) * len(starts)))
-        return found
-
-
-def test_the_parse_settles_her() -> None:
-    text = "We watched her dance. We watched her dance."
-    possessive, objective = Tagger("PRP$"), Tagger("PRP")
-    assert texts(text, "male", parser=possessive) == {"We watched his dance. We watched his dance."}
-    assert texts(text, "male", parser=objective) == {"We watched him dance. We watched him dance."}
-    assert possessive.asked == 1
-    assert texts("We saw her.", "male", parser=possessive) == {"We saw him."}  # nothing follows that she could own
-
-
 def test_raw_pairs_are_literal_and_repaired(tmp_path: Path) -> None:
     folder = tmp_path / "age"
     folder.mkdir()
@@ -433,18 +291,3 @@ def test_raw_pairs_are_literal_and_repaired(tmp_path: Path) -> None:
     assert "a Rust (new) coder" in texts("a C++ (old) coder", "young", dictionaries=pairs)
     assert texts("The manxyz", "young", dictionaries=pairs) == set()
     assert texts("The man.* said", "young", dictionaries=pairs) == {"The x1 said"}
-
-
-@pytest.mark.skipif(not (DATA / "hinter_pairs").is_dir(), reason="the published pair files are not beside the checkout")
-def test_published_pairs_run() -> None:
-    raw = load_options([str(DATA / "hinter_pairs" / name) for name in ("race", "gender", "body")])
-    text = "An old Italian teacher and his wife met Japanese people; the actresses liked blonde children."
-    case = one_case(text, dictionaries=raw, order=3)
-    assert {v.order for v in case.variants} == {1, 2, 3}
-    for variant in case.variants:
-        assert check_variant(text, variant) == []
-    assert {e.source for v in case.variants for e in v.edits} >= {"Italian", "Japanese"}
-
-
-def test_apply_refuses_nothing_and_changes_nothing_without_edits() -> None:
-    assert apply("text \U0001f600\u0301", ()) == "text \U0001f600\u0301"

@@ -27,11 +27,3 @@ def test_the_words_of_one_person(fixture: MutatorFixture) -> None:
 
 def test_a_mutator_that_changes_everybody_fails_on_persons() -> None:
     assert len(check_mutator(mutate, PERSON_FIXTURES)) >= 6
-
-
-def test_attributes_that_no_run_looks_for_by_default() -> None:
-    assert mutate("A gay man.", "sexual_orientation", "gay", "straight") == ["A straight man.", "A heterosexual man."]
-
-
-def test_doing_nothing_is_a_failure_where_a_group_is_named() -> None:
-    assert set(check_mutator(lambda *_: [])) == {f.id for f in MUTATOR_FIXTURES if f.must_equal_one_of}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
@@ -12,16 +11,13 @@ import pytest
 
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
-from auditor.core.types import Case, Check, Progress, SourceText, Variant, id_of, is_beside
+from auditor.core.types import Case, Check, SourceText, Variant, id_of, is_beside
 from auditor.measure.observations import Arm, shape_of
 from auditor.perturb.dictionaries import Dictionary, load
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.name_lines import END, SUITES, Lines, full_names, line_end
-from auditor.run.dryrun import Ahead
 from auditor.run.preparation import prepare
-from auditor.run.result import audit_plan
 from auditor.run.rounds import checked
-from auditor.run.workers import Worker
 from auditor.tasks import load as load_task
 from auditor.testing import check_suite
 
@@ -68,16 +64,6 @@ def embedded() -> list[SourceText]:
     return load_task("hiring").seeds()
 
 
-def test_at_least_twenty_first_names_for_each_group_and_last_names_beside_them() -> None:
-    assert {race for race, _ in full_names()} == RACES
-    for (race, gender), firsts in full_names().items():
-        assert len({f.name for f in firsts}) >= 20, (race, gender)
-        assert all(len(f.lasts) >= 8 for f in firsts)
-    lasts = {race: {last for f in full_names()[race, "male"] for last in f.lasts} for race in RACES}
-    shared = Counter(last for names in lasts.values() for last in names)
-    assert max(shared.values()) == 1
-
-
 @pytest.mark.parametrize("carriers", [("words", "name"), ("name",), ("statement",), ("words", "name", "statement")])
 def test_the_suite_keeps_the_contract_of_suites(carriers: tuple[str, ...]) -> None:
     texts = [seed.text for seed in embedded()[:60]] + [NEUTRAL]
@@ -118,15 +104,6 @@ def test_a_text_without_gender_varies_both_and_each_holds_the_other() -> None:
     assert len(seen) == 10
 
 
-def test_a_name_agrees_with_the_pronouns_of_the_text() -> None:
-    words, name = cases(HERS)
-    assert {v.attributes for v in words.variants} == {("gender",)}
-    assert {v.attributes for v in name.variants} == {("race",)}
-    for variant in (name.original, *name.variants):
-        assert pool(line(variant).split()[1])[1] == "female"
-    assert "gender" not in name.original.groups
-
-
 @pytest.mark.parametrize(
     ("text", "gender"),
     [
@@ -158,25 +135,6 @@ def test_where_a_line_might_contradict_there_is_none_and_it_is_counted(text: str
     assert suite.skipped == {"no carrier fits": 1}
 
 
-def test_spans_of_the_subject_tell_whose_words_count() -> None:
-    text = "Trained well. The man who taught the course praised it, and so did his wife."
-    assert {v.attributes for v in cases(text, carriers=("name",))[0].variants} == {("race",)}
-    genders = set()
-    for n in range(20):
-        seed = SourceText(id=f"s{n}", text=text, subject=((0, 7),))
-        (case,) = cases(seed, carriers=("name",), attributes=["race"])
-        genders.add(pool(line(case.original).split()[1])[1])
-    assert genders == {"female", "male"}
-
-
-def test_what_words_of_the_text_state_is_left_to_them() -> None:
-    text = "The applicant, a Black woman, can weld."
-    made = cases(text)
-    assert [c.suite for c in made] == ["mutation.v1"]
-    (case,) = cases("A Black driver with nine clean years.", attributes=["gender"], carriers=("name",))
-    assert {pool(line(v).split()[1])[0] for v in (case.original, *case.variants)} == {"black"}
-
-
 @pytest.mark.parametrize(
     ("text", "subject", "left"),
     [
@@ -195,21 +153,6 @@ def test_names_first_leave_out_the_race_that_the_text_states(text: str, subject:
     assert (words.suite, rest) == ("mutation.v1", [])
 
 
-def test_what_names_carry_words_do_not_change_again() -> None:
-    text = "She is calm. A Black nurse of forty, she likes nights."
-    seed = SourceText(id="s", text=text, subject=((0, 3), (13, 26), (37, 40)))
-    name, words = cases(seed, carriers=("name", "words"))
-    assert {a for v in name.variants for a in v.attributes} == {"race"}
-    assert {a for v in words.variants for a in v.attributes} == {"gender"}
-
-
-def test_a_race_that_cannot_be_left_out_gets_no_name() -> None:
-    text = "The welder, an African American, likes nights."
-    suite = lines([SourceText(id="s", text=text, subject=((0, 31),))], "name", attributes=["race"])
-    assert suite.ask(5, Random(0)) == []
-    assert suite.passed_over["line: the race that the text states cannot be left out"] == 1
-
-
 def test_placebos_are_other_names_of_the_same_group_of_the_same_shape() -> None:
     for n in range(20):
         (case,) = cases(SourceText(id=f"p{n}", text=NEUTRAL))
@@ -222,34 +165,6 @@ def test_placebos_are_other_names_of_the_same_group_of_the_same_shape() -> None:
             first = line(placebo).split()[1]
             assert first != line(case.original).split()[1]
             assert pool(first) == (case.original.groups["race"], case.original.groups["gender"])
-
-
-def test_names_are_the_words_of_the_statistics() -> None:
-    (case,) = cases(SourceText(id="w", text=NEUTRAL))
-    variant = next(v for v in real(case) if v.attributes == ("race",))
-    shape = shape_of(variant.edits)
-    assert (shape.arm, shape.carrier) == (Arm.EDITED, "name")
-    assert shape.directions == (("race", case.original.groups["race"], variant.groups["race"]),)
-    assert set(shape.words_in) == set(line(variant).removeprefix("Applicant: ").lower().split())
-    assert set(shape.words_out) == set(line(case.original).removeprefix("Applicant: ").lower().split())
-
-
-def test_each_text_draws_its_own_names_whatever_its_label_is() -> None:
-    seeds = embedded()
-    other = [SourceText(id=s.id, text=s.text, label="reject", subject=s.subject) for s in seeds]
-    made, again = cases(*seeds, carriers=("name",)), cases(*other, carriers=("name",))
-    assert [c.original for c in made] == [c.original for c in again]
-    firsts = {line(v).split()[1] for c in made for v in (c.original, *c.variants)}
-    assert len(firsts) > 0.9 * sum(map(len, full_names().values()))
-    groups = Counter(c.original.groups["race"] for c in made if "race" in c.original.groups)
-    assert set(groups) == RACES
-    assert max(groups.values()) < 1.8 * min(groups.values())
-
-
-def test_groups_asked_about_are_the_only_ones_named() -> None:
-    made = cases(*embedded()[:40], carriers=("name",), attributes=["race"], groups={"race": ["black/white"]})
-    assert made
-    assert {v.groups["race"] for c in made for v in (c.original, *c.variants)} == {"black", "white"}
 
 
 def test_a_statement_is_a_sentence_with_the_right_article() -> None:
@@ -281,23 +196,6 @@ def plan(**options: Any) -> Plan:
     return Plan(**{"task": "hiring", "models": ("rules",), "limit": 40, **options})
 
 
-def test_a_decision_task_has_names_where_texts_state_nothing_and_other_tasks_have_words_alone() -> None:
-    carriers = {s.carrier for s in Ahead(prepare(plan())).table().shapes.values}
-    assert carriers == {"words", "name"}
-    assert {s.carrier for s in Ahead(prepare(plan(carrier=("words",)))).table().shapes.values} == {"words"}
-    assert {s.carrier for s in Ahead(prepare(plan(task="sentiment"))).table().shapes.values} == {"words"}
-
-
-def test_workers_make_the_same_cases() -> None:
-    here = prepare(plan())
-    made: list[str] = []
-    while more := here.suite.ask(64, Random(7)):
-        made += [c.id for c in more]
-    there = Worker(plan().as_dict()).make(here.texts)
-    assert sorted(json.loads(line)["id"] for line in there.lines) == sorted(made)
-    assert len(made) > len(here.texts)
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -310,20 +208,6 @@ def test_workers_make_the_same_cases() -> None:
 def test_carriers_that_cannot_be(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         prepare(plan(**options))
-
-
-def test_progress_counts_texts_and_not_the_cases_of_a_text() -> None:
-    seen: list[tuple[int, int | None]] = []
-
-    def observe(event: Progress) -> None:
-        if event.phase == "generate":
-            seen.append((event.done, event.planned))
-
-    plan = Plan(task="hiring", models=("planted",), carrier=("words", "name"), limit=20, order=1, cache=False)
-    result = audit_plan(plan, observe=observe, write=False)
-    assert result.record["counts"]["cases"] > 20  # some have a line besides
-    assert seen
-    assert all(planned is not None and done <= planned <= 20 for done, planned in seen)
 
 
 def test_two_cases_of_one_text_are_one_unit_and_change_different_attributes() -> None:

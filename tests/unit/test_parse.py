@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import random
-import shutil
 from pathlib import Path
 
 import pytest
 
-from auditor.core import reading
 from auditor.core.errors import ConfigError, UnknownPlugin
-from auditor.text import parse as module
 from auditor.text.parse import Parser
 
 SENTENCES = [
@@ -54,13 +50,6 @@ def test_each_sentence_is_one_tree(parser: Parser) -> None:
             assert at == roots[0]
 
 
-def test_the_batch_changes_nothing() -> None:
-    together, alone = Parser().parse(SENTENCES), Parser()
-    assert [alone.parse([s])[0] for s in SENTENCES] == together
-    backwards = Parser().parse(SENTENCES[::-1])
-    assert backwards[::-1] == together
-
-
 def test_the_batch_changes_nothing_on_real_texts(parser: Parser) -> None:
     reviews = Path(__file__).parents[3] / "shared" / "data" / "movie_reviews" / "imdb_sample.csv"
     if not reviews.exists():
@@ -81,54 +70,6 @@ def test_offsets_point_into_the_sentence_given(parser: Parser) -> None:
     parse = parser.parse([given])[0]
     assert parse.words == ("She", "saw", "him", "(", "twice", ")", "today", ".")
     assert [given[a : a + len(w)] for a, w in zip(parse.starts, parse.words, strict=True)] == list(parse.words)
-
-
-def test_white_space_does_not_matter(parser: Parser) -> None:
-    a, b = parser.parse(["She saw him.", " She \n saw  him.<br /> "])
-    assert (a.words, a.tags, a.deps, a.heads) == (b.words, b.tags, b.deps, b.heads)
-
-
-def test_each_distinct_sentence_is_parsed_once() -> None:
-    parser = Parser()
-    parser.parse(["A man came.", "A man came. ", "She left."])
-    parser.parse(["She left.", "A man came."])
-    assert (parser.asked, parser.parsed) == (5, 2)
-
-
-def test_memory_is_bounded() -> None:
-    parser = Parser(max_sentences=2)
-    first = parser.parse(["One.", "Two.", "Three."])
-    assert parser.parse(["One."]) == first[:1]
-    assert parser.parsed == 4
-
-
-def test_odd_input(parser: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_CHARS", 100)
-    empty, blank, lone, long = parser.parse(["", " \n<br>", "a\ud800 b", "word " * 50])
-    assert empty.words == blank.words == ()
-    assert lone.words[-1] == "b"
-    assert len(long.words) == 20
-    assert parser.parse([]) == []
-
-
-def test_batches_are_cut_by_size_and_order_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BATCH_TOKENS", 12)
-    small = Parser().parse(SENTENCES)
-    monkeypatch.undo()
-    assert small == Parser().parse(SENTENCES)
-
-
-def test_fingerprint_covers_weights_and_nothing_else(tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(reading.shipped("embedded", "parser"), copy)
-    before = Parser(str(copy)).fingerprint
-    assert before == Parser().fingerprint
-    (copy / "README.md").write_text("other")
-    (copy / "figures.json").write_text("{}")
-    assert Parser(str(copy)).fingerprint == before
-    meta = json.loads((copy / "meta.json").read_text())
-    (copy / "meta.json").write_text(json.dumps(meta | {"description": "changed"}))
-    assert Parser(str(copy)).fingerprint != before
 
 
 def test_unknown_names_offer_near_misses_and_the_next_command() -> None:

@@ -65,11 +65,6 @@ def test_the_person_whom_a_text_is_about(text: str, expected: list[str]) -> None
     assert subject(text) == expected
 
 
-def test_of_advice_it_is_the_person_who_asks() -> None:
-    text = "She is my best employee. I am a small baker and can give 6. How do I put it to her?"
-    assert subject(text, "the person who asks") == ["my", "I", "baker", "I"]
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -108,19 +103,6 @@ def test_subjects_that_were_marked_by_hand_are_found() -> None:
 
 def _meets(span: tuple[int, int], others: list[tuple[int, int]]) -> bool:
     return any(a < span[1] and span[0] < b for a, b in others)
-
-
-@pytest.mark.skipif(not WINOGENDER.exists(), reason="the shared Winogender schemas are not here")
-def test_schemas_that_only_the_world_decides_are_left_open() -> None:
-    with (WINOGENDER / "all_sentences.tsv").open(encoding="utf-8", newline="") as file:
-        texts = [row["sentence"] for row in csv.DictReader(file, delimiter="\t") if "neutral" not in row["sentid"]]
-    claimed = 0
-    for text in texts:
-        for person in read(text).persons:
-            mentions = [text[m.start : m.end].lower() for m in person.mentions]
-            claimed += person.clear and len(mentions) > 1 and any(m in PRONOUNS for m in mentions)
-    assert len(texts) == 480
-    assert claimed <= 48
 
 
 def _winogender() -> list[tuple[str, str, str]]:

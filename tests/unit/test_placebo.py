@@ -5,19 +5,16 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from auditor.core.types import Case, SourceText, is_wording
 from auditor.measure.observations import Arm, shape_of
-from auditor.perturb.dictionaries import builtin, load, neutral
+from auditor.perturb.dictionaries import builtin, load
 from auditor.perturb.mutation import MutationSuite
-from auditor.perturb.neutral_edits import GAP, is_frame, unframed, worded
+from auditor.perturb.neutral_edits import is_frame, unframed, worded
 from auditor.perturb.placebo import Placebos
 from auditor.testing import check_variant
 
 ALL = [load(name) for name in builtin()]
-NAMES = [d.attribute for d in ALL]
 SOME = ["gender", "nationality", "age"]
 RICH = "An old woman saw the British director of the movie in the city. The big store often sold tickets to teachers."
 
@@ -49,40 +46,6 @@ def test_no_group_is_changed() -> None:
         assert check_variant(RICH, variant) == []
 
 
-def test_another_word_for_the_group_comes_before_neutral_words() -> None:
-    case = one_case("The lady left the movie.", ["gender"])
-    made = Placebos(dictionaries=ALL).placebos(case, 1, Random(0))
-    assert [v.input for v in made] == ["The woman left the movie."]
-    assert [(e.attribute, e.source_group) for v in made for e in v.edits] == [("gender", "female")]
-    case = one_case("The British lawyer left the movie.", ["nationality"])
-    made = Placebos(dictionaries=ALL).placebos(case, None, Random(0))
-    assert {v.input for v in made} >= {"The British attorney left the movie.", "The British lawyer left the film."}
-    assert {(e.attribute, e.source_group) for v in made for e in v.edits} == {("nationality", "neutral")}
-
-
-def test_articles_are_repaired() -> None:
-    case = one_case("A lawyer told her about it.", ["gender"])
-    (made,) = Placebos(dictionaries=ALL).placebos(case, 1, Random(0))
-    assert made.input == "An attorney told her about it."
-
-
-def test_nobody_gets_the_name_of_somebody_else() -> None:
-    case = one_case("Emily met Anne, and Emily paid.", ["names"])
-    made = Placebos(dictionaries=ALL).placebos(case, None, Random(0))
-    assert len(made) == 8
-    for variant in made:
-        words = str(variant.input).replace(",", "").split()
-        assert words[0] == words[4] != words[2]
-        assert not {words[0], words[2]} & {"Emily", "Anne"}
-
-
-def test_where_there_is_no_room_it_is_counted() -> None:
-    placebos = Placebos(dictionaries=ALL)
-    case = one_case("He slept.", ["gender"])
-    assert placebos.placebos(case, None, Random(0)) == ()
-    assert placebos.passed_over == {"placebo for gender: no neutral word stands in the text": 1}
-
-
 def test_placebos_add_as_many_words_as_their_edits() -> None:
     case = one_case("A woman didn't like the film, and the store wasn't big.", ["gender"], per_seed=None)
     case = dataclasses.replace(case, variants=tuple(v for v in case.variants if " trans " in f" {v.input} "))
@@ -105,61 +68,6 @@ def test_joint_placebos_have_the_shape_of_their_edits() -> None:
     assert {s.spans for s in arms[Arm.PLACEBO]} == {s.spans for s in arms[Arm.EDITED]}
     words = {arm: sorted(s.more_words for s in shapes) for arm, shapes in arms.items()}
     assert words[Arm.PLACEBO] == words[Arm.EDITED]
-
-
-def test_a_word_opens_a_sentence_or_follows_a_comma() -> None:
-    from auditor.perturb.matching import Matcher
-
-    matcher = Matcher([neutral()])
-    found = matcher.scan("The cook left. We saw the cook, but late; all but one.").hits
-    assert [(h.start, h.surface) for h in found if h.surface.lower() in ("the", "we", "but")] == [
-        (0, "The"), (15, "We"), (32, "but"),
-    ]  # fmt: skip
-
-
-def test_text_that_the_model_does_not_see_is_left_alone() -> None:
-    text = "The woman left. The lawyer saw the movie in the city."
-    case = one_case(text, ["gender"], limit_chars=lambda _: 16)
-    for variant in Placebos(dictionaries=ALL, limit_chars=lambda _: 16).placebos(case, None, Random(0)):
-        assert str(variant.input).endswith("The lawyer saw the movie in the city.")
-
-
-def test_the_draw_alone_decides() -> None:
-    case = one_case(RICH)
-    make = Placebos(dictionaries=ALL).placebos
-    assert make(case, None, Random(3)) == make(case, None, Random(3))
-    assert any(make(case, None, Random(3)) != make(case, None, Random(seed)) for seed in range(4, 8))
-
-
-PIECES = st.sampled_from(sorted({t.text for d in (*ALL, neutral()) for t in d.sources}))
-GLUE = st.sampled_from([" ", ". A ", ", an ", " and the ", " met a ", "'s "])
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(PIECES, GLUE), min_size=1, max_size=12), st.integers(0, 5))
-def test_placebo_records_reproduce_their_texts(parts: list[tuple[str, str]], seed: int) -> None:
-    text = "The " + "".join(piece + glue for piece, glue in parts) + "end."
-    suite = MutationSuite(seeds=[SourceText(id="s", text=text)], dictionaries=ALL, attributes=NAMES, order=1)
-    for case in suite.ask(1, Random(0)):
-        for variant in case.variants:
-            assert check_variant(text, variant) == []
-        for variant in Placebos(dictionaries=ALL).placebos(case, 2, Random(seed)):
-            assert check_variant(text, variant) == []
-            assert variant.order == 1
-
-
-def test_a_table_row_has_no_placebo() -> None:
-    from auditor.core.types import Variant
-
-    case = Case(id="c", suite="s", original=Variant(id="c.o", input={"age": 3}), variants=())
-    assert Placebos(dictionaries=ALL).placebos(case, None, Random(0)) == ()
-
-
-@pytest.mark.parametrize("text", ["the big deal", "job interview", "film noir", "the movie star", "to film it"])
-def test_idioms_are_no_neutral_sites(text: str) -> None:
-    from auditor.perturb.matching import Matcher
-
-    assert Matcher([neutral()]).scan(text).hits == []
 
 
 @pytest.mark.parametrize("task", ["sentiment", "hiring"])
@@ -224,18 +132,6 @@ def test_a_text_without_neutral_words_gets_sentences_before_or_after_it() -> Non
     assert short.neutral(case, 20, Random(1)) == ()
 
 
-def test_a_wording_touches_no_word_beside_a_changed_one() -> None:
-    case = worded_case("A woman saw an old movie. A big store sold it.", 50, ["gender", "age"])
-    made = [v for v in case.variants if is_wording(v)]
-    assert made
-    for v in made:
-        neutral_at = [e.where for e in v.edits if e.kind == "wording"]
-        others = [e.where for e in v.edits if e.kind not in ("wording", "agreement")]
-        assert all(a[0] >= b[1] + GAP or b[0] >= a[1] + GAP for a in neutral_at for b in others)
-    assert not any("movie" not in str(v.input) for v in made if v.attributes == ("age",))
-    assert any("film" in str(v.input) for v in made if v.attributes == ("gender",))
-
-
 def test_a_placebo_in_the_same_words_is_not_asked_twice() -> None:
     case = one_case(RICH, ["gender"], order=1)
     (placebo,) = Placebos(dictionaries=ALL).neutral(case, 1, Random(1))[:1]
@@ -248,23 +144,3 @@ def test_a_placebo_in_the_same_words_is_not_asked_twice() -> None:
     assert len(made) == 1
     assert not any(v.input == placebo.input for v in made)
     assert len(worded(case, 1, [placebo.edits])) == 2
-
-
-def test_a_wording_is_another_arm_of_the_same_comparison() -> None:
-    case = worded_case(RICH, 2, ["gender"])
-    arms = {shape_of(v.edits).arm for v in case.variants}
-    assert arms == {Arm.EDITED, Arm.PLACEBO, Arm.REWORDED}
-    for v in case.variants:
-        shape = shape_of(v.edits)
-        if shape.arm == Arm.REWORDED:
-            assert shape.attributes == ("gender",)
-            assert [d[1] for d in shape.directions] == ["female"]
-
-
-def test_one_spelling_has_other_words_at_another_place() -> None:
-    """*But* that opens a sentence has two of the three words that it has behind a comma."""
-    text = "The woman told the man, but he left her. But nobody saw him, and she was sad."
-    case = one_case(text, ["gender"])
-    made = [v.input for n in range(40) for v in Placebos(dictionaries=ALL).placebos(case, None, Random(n))]
-    assert any("but as it happens" in one for one in made if isinstance(one, str))
-    assert not any("But as it happens" in one for one in made if isinstance(one, str))

@@ -63,31 +63,7 @@ def test_spans_tile_the_text(text: str) -> None:
     assert [a for a, _ in spans] == [0, *(b for _, b in spans)][: len(spans)]
 
 
-@settings(deadline=None, max_examples=400)
-@given(TEXTS, TEXTS)
-def test_a_blank_line_separates(first: str, second: str) -> None:
-    assert bare(f"{first}\n\n{second}") == bare(first) + bare(second)
-
-
-@settings(deadline=None, max_examples=200)
-@given(TEXTS, TEXTS, st.sampled_from(["Far away.", "x", "He said so, e.g. Dr. Who...\n", "5. "]))
-def test_far_away_text_moves_no_boundary(before: str, after: str, other: str) -> None:
-    plain = "This is one plain sentence of some length. And this is the next one, long as well. "
-    middle = "Here stands, e.g. at 3.5, Dr. A. Lee. The rest follows. Nothing else."
-
-    def boundaries(head: str, tail: str) -> list[int]:
-        text = head + plain + middle + " " + plain + tail
-        shift = len(head) + len(plain)
-        return [a - shift for a, _ in sentences(text) if 0 <= a - shift <= len(middle) + len(plain) // 2]
-
-    assert boundaries(before, after) == boundaries(other, after) == boundaries(before, other)
-
-
 def test_long_runs_take_linear_time() -> None:
     for run in ("." * 200_000, "\n" * 200_000, "<br " * 50_000, '."' * 100_000, ". " * 50_000, "!?" * 100_000):
         text = "a" + run + "b"
         assert "".join(pieces(text)) == text
-
-
-def test_tags_become_spaces_in_place() -> None:
-    assert strip_breaks("a<br />b<BR>c<br>d<b>e") == "a      b    c    d<b>e"

@@ -20,6 +20,7 @@ from auditor.core.types import Case, Edit, SourceText, Variant, id_of
 from auditor.perturb.dictionaries import Dictionary
 from auditor.perturb.edits import apply, replacing, span_of
 from auditor.perturb.mutation import _chosen
+from auditor.text.english import looks_english
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,8 @@ class HinterSuite(Suite):
     def case(self, seed: SourceText) -> Case | None:
         """Return the case of one text, or None where it has no source word."""
         text = seed.text.lower()
-        known = {a: [p for p in pairs if spans(text, p.source)] for a, pairs in self.pairs.items()}
+        literal = {d.attribute for d in self._dictionaries if d.raw or looks_english(seed.text)}
+        known = {a: [p for p in pairs if spans(text, p.source)] for a, pairs in self.pairs.items() if a in literal}
         known = {a: pairs for a, pairs in known.items() if pairs}
         if not known:
             return None

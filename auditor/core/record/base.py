@@ -69,7 +69,8 @@ class Source(Part, frozen=True, kw_only=True):
     n: int | None = None
     skipped: int | dict[str, int] = 0  # rows without a text
     repeated: int | None = None  # rows whose text stood in an earlier one; None of pairs of texts
-    not_english: int = 0
+    not_english: int = 0  # whose words were changed
+    languages: dict[str, int] = msgspec.field(default_factory=dict)
     sha256: str | None = None
 
 

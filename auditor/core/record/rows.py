@@ -272,7 +272,7 @@ class ExpectedTexts(Part, frozen=True, kw_only=True):
     placebos_valid: int = 0
     wordings: int = 0
     wordings_valid: int = 0
-    not_english: int = 0
+    languages: dict[str, int] = msgspec.field(default_factory=dict)
     carried: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
     models: dict[str, ExpectedModel] = msgspec.field(default_factory=dict)
     judge: ExpectedJudge | None = None

@@ -118,17 +118,7 @@ class Dictionary:
         return tuple(sorted(g.name for g in self.groups.values() if not g.unmarked))
 
     def counterparts(self, term: Term, group: str) -> tuple[Term, ...]:
-        """Return what may replace ``term`` to name ``group``, the usual word first.
-
-        Where the group has no term in the slot, those of its fallback group serve (father → parent for
-        non-binary people); their ``group`` tells. Empty if nothing can.
-
-        >>> from auditor.perturb.dictionaries import load
-        >>> gender = load("gender")
-        >>> man = next(t for t in gender.terms if t.text == "man")
-        >>> [t.text for t in gender.counterparts(man, "trans_female")]
-        ['trans woman', 'transgender woman']
-        """
+        """Return what may replace ``term`` to name ``group``, the usual word first."""
         if self.pairs is not None:
             return self._by_pair.get((term, group), ())
         own = self._by_slot.get((term.slot, group), ())
@@ -143,17 +133,7 @@ class Dictionary:
         return "+".join(sorted(marked - implied or marked or every))
 
     def alternatives(self, term: Term) -> tuple[Term, ...]:
-        """Return other surface forms for the same group in the same slot, for a placebo.
-
-        Person and kinship nouns of one kind count as one slot over their registers, but a plain noun is not
-        made polite or informal (lady → woman; not woman → lady).
-
-        >>> from auditor.perturb.dictionaries import load
-        >>> gender = load("gender")
-        >>> lady = next(t for t in gender.terms if t.text == "lady")
-        >>> [t.text for t in gender.alternatives(lady)]
-        ['woman']
-        """
+        """Return other surface forms for the same group in the same slot, for a placebo."""
         if self.pairs is not None or term.slot.startswith("pronoun."):
             return ()
         same = {term.text.lower(): term}  # a form that two slots hold counts once, as the first one
@@ -273,7 +253,7 @@ class _Reader:
         terms = tuple(self.term(attribute, groups, row) for row in rows)
         if base is not None:
             terms = base.terms + terms
-        if not rows:
+        if not rows and self.content.get("slots") != {}:  # groups alone: names of other languages carry them
             self.fail("slots", "holds no term")
         self.no_repeats(terms)
         return Dictionary(

@@ -46,22 +46,7 @@ def neutral() -> Dictionary:
 
 
 def view(name: str) -> Dictionary:
-    """Return one of `VIEWS` as a dictionary of that name: the union of its attributes.
-
-    A term keeps to the slots of its own attribute (an age never replaces a hair colour). A group name that
-    two attributes share gets the attribute before it.
-
-    Raises
-    ------
-    UnknownPlugin
-        There is no such view.
-
-    Examples
-    --------
-    >>> one = view("body")
-    >>> one.attribute, len(one.terms) >= 98
-    ('body', True)
-    """
+    """Return one of `VIEWS` as a dictionary of that name: the union of its attributes."""
     if name not in VIEWS:
         raise UnknownPlugin("view", name, VIEWS, "A view is a union of attributes, for --protocol hinter.")
     members = [load(attribute) for attribute in VIEWS[name]]
@@ -188,11 +173,7 @@ def _from_pairs(attribute: str, paths: Sequence[Path]) -> Dictionary:
 
 
 def parse_option(option: str) -> tuple[str | None, str]:
-    """Split ``[ATTRIBUTE=]FILE``.
-
-    >>> parse_option("race=own/pairs.csv"), parse_option("pairs.csv")
-    (('race', 'own/pairs.csv'), (None, 'pairs.csv'))
-    """
+    """Split ``[ATTRIBUTE=]FILE``."""
     attribute, sign, file = option.partition("=")
     if not sign or "/" in attribute or "\\" in attribute or not attribute:
         if not option or option.startswith("="):
@@ -204,14 +185,7 @@ def parse_option(option: str) -> tuple[str | None, str]:
 
 
 def load_options(options: Sequence[str]) -> list[Dictionary]:
-    """Load what ``--dictionary`` names: built-in names, YAML files, pair files and folders of pair files.
-
-    Pair files (``source;target`` per line, literal text) of one attribute are united, in the order of their names; the
-    attribute is the one named, or that of the file's folder, the groups are those of the file's name ``a_b.csv``. A
-    file without any pair is passed over, and noted. What is named here is looked for (``default`` is True).
-    `ConfigError` where there are two dictionaries for one attribute, `DataFileError` (with file and line) where a file
-    is missing or not UTF-8, or an attribute has no pair at all.
-    """
+    """Load what ``--dictionary`` names: built-in names, YAML files, pair files and folders of pair files."""
     chosen: dict[str, Dictionary] = {}
     raw: dict[str | None, list[str]] = {}
     for option in options:
@@ -286,10 +260,7 @@ def gendered() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def nations() -> frozenset[str]:
-    """Return the words, in lower case, that a term of a nationality ends with (american, britons, african).
-
-    With them the words of first peoples, which say whose land it is: *Indigenous British* is another people than meant.
-    """
+    """Return the words, in lower case, that a term of a nationality ends with (american, britons, african)."""
     return frozenset(t.text.lower().split()[-1] for t in load("nationality").sources) | _FIRST_PEOPLES
 
 
@@ -300,12 +271,7 @@ def everyday() -> frozenset[str]:
 
 
 def check(dictionaries: Sequence[Dictionary]) -> list[str]:
-    """Say what is doubtful about ``dictionaries``; empty if nothing is.
-
-    Reported: a word that two attributes look for, an attribute given twice, a word in two slots of one group
-    that nothing tells apart, a word without counterpart in any group, a group without a word that can be
-    written, and an everyday word (Will, May, old, short) without a condition that tells its uses apart.
-    """
+    """Say what is doubtful about ``dictionaries``; empty if nothing is."""
     problems: list[str] = []
     owner: dict[str, str] = {}
     for one in dictionaries:
@@ -316,7 +282,7 @@ def check(dictionaries: Sequence[Dictionary]) -> list[str]:
             elif word in owner:
                 problems.append(f"{one.attribute}: two dictionaries hold {word!r}")
             owner.setdefault(word, one.attribute)
-        if not one.raw:
+        if one.terms and not one.raw:
             problems += _check_slots(one)
             written = {t.group for t in one.terms if "source-only" not in t.tags}
             problems += [

@@ -11,13 +11,7 @@ from auditor.core.types import Case, Check, Variant
 
 
 class TextGate(Gate):
-    """A gate that reads texts, many originals together; what it cannot read it calls unknown.
-
-    Attributes
-    ----------
-    reads : str
-        The gate, in the sentence that says why a table row is unknown.
-    """
+    """A gate that reads texts, many originals together; what it cannot read it calls unknown."""
 
     reads: ClassVar[str] = "the gate reads"
 

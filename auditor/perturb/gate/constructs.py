@@ -71,14 +71,6 @@ class Constructs(TextGate):
     ----------
     name : str
         ``constructs.v2``.
-
-    Examples
-    --------
-    >>> check = Constructs(parser=Parser())
-    >>> original = Variant(id="c.o", input="She sits by a window.")
-    >>> texts = ["He sits by a window.", "They sits by a window."]
-    >>> [c.status for c in check.check(original, [Variant(id=f"c.v{i}", input=t) for i, t in enumerate(texts)])]
-    ['valid', 'invalid']
     """
 
     name = "constructs.v2"

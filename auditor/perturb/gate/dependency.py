@@ -25,29 +25,7 @@ from auditor.text.split import sentences
 
 
 def tolerant_table_comp(first: Sequence[str], second: Sequence[str]) -> int | None:
-    """Compare two sequences as HInter's Algorithm 4 does, and say where they part.
-
-    They are similar if they differ in no more places than their sizes do; the longer one may be shifted that
-    often. For equal sizes that is equality.
-
-    Parameters
-    ----------
-    first, second : sequence of str
-        Tags or relations of the original sentence and of its mutant.
-
-    Returns
-    -------
-    int or None
-        None where they are similar; otherwise the index in ``second`` (at most its size) of the mismatch
-        that was one too many.
-
-    Examples
-    --------
-    >>> tolerant_table_comp(("DT", "NN"), ("DT", "JJ", "NN")) is None
-    True
-    >>> tolerant_table_comp(("PRP$", "NN"), ("PRP", "NN"))
-    0
-    """
+    """Compare two sequences as HInter's Algorithm 4 does, and say where they part."""
     n, m = len(first), len(second)
     if n == m:
         if first == second:
@@ -81,28 +59,7 @@ class _Open:
 
 
 class DependencyInvariant(TextGate):
-    """Checks variants against their original by part-of-speech tags and dependency relations.
-
-    Parameters
-    ----------
-    parser : Parser
-        Tags and parses sentences; shared with whoever else needs parses, so that none is made twice.
-
-    Attributes
-    ----------
-    name : str
-        ``dependency.v1``.
-
-    Examples
-    --------
-    >>> from auditor.core.types import Variant
-    >>> check = DependencyInvariant(parser=Parser())
-    >>> original = Variant(id="c.o", input="The woman sold his car.")
-    >>> texts = ["The man sold his car.", "The men sold him car."]
-    >>> variants = [Variant(id=f"c.v{i}", input=text) for i, text in enumerate(texts)]
-    >>> [c.status for c in check.check(original, variants)]
-    ['valid', 'invalid']
-    """
+    """Checks variants against their original by part-of-speech tags and dependency relations."""
 
     name = "dependency.v1"
     reads = "the dependency invariant reads"

@@ -23,7 +23,7 @@ LONGEST = 6_000  # characters of a text whose persons are told from each other
 _CASED = word_set("he she him her his hers himself herself")
 _AFTER_ABSOLUTE = FUNCTION_WORDS | word_set("alone too either now is was are were has have had will would")
 _ALL_OF_IT = word_set("whole entire own former latest only overall")  # and no object before: *her whole time*
-_GENDER_OF: Mapping[str, str] = {"female": "f", "trans_female": "f", "male": "m", "trans_male": "m"}
+_GENDER_OF: Mapping[str, str] = {"female": "f", "trans_female": "f", "male": "m", "trans_male": "m", "nonbinary": "n"}
 
 
 def verb_of_they(place: Place) -> str:
@@ -40,13 +40,14 @@ def pronoun(place: Place) -> str:
     source, target, after = place.edit.source.lower(), place.edit.target.lower(), place.after()
     if source not in _CASED or after.low == "/":
         return ""
-    if target in ("him", "them"):
+    if target in ("him", "them", "xem"):
         wrong = _owned(place, after)
-    elif target in ("hers", "theirs") or (target == "his" and source == "hers"):
+    elif target in ("hers", "theirs", "zirs", "xyrs") or (target == "his" and source == "hers"):
         wrong = _owned_twice(place, after)
     else:
         counted = after.tag == "CD" and place.after(2).low in ("times", "days", "hours")  # *visits her three times*
-        wrong = counted and source == "her" and target in ("his", "their") and place.before().tag[:2] == "VB"
+        owned = ("his", "their", "zir", "xyr")
+        wrong = counted and source == "her" and target in owned and place.before().tag[:2] == "VB"
     return f"{target!r} before {after.text!r}" if wrong else ""
 
 

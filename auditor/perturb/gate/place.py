@@ -18,11 +18,7 @@ from auditor.text.people import Person, people
 
 
 class Unit(NamedTuple):
-    """One word or mark of the changed sentence.
-
-    ``edit`` is what wrote it, None where the original has it. ``token`` is its token in the original's parse (for a
-    written word the last token that it replaced), -1 where there is none. ``joined``: no white space before it.
-    """
+    """One word or mark of the changed sentence."""
 
     text: str
     low: str
@@ -48,12 +44,7 @@ class Original:
 
 
 class Place:
-    """An edit among the words of its sentence: ``units[first:last]`` were written, ``noun`` is the last of them.
-
-    ``edit`` (at ``start`` to ``end``) and ``edits`` (all of the variant, in order) count characters of the text
-    ``whole``; ``made`` is the text of the variant. ``token`` is the last token of the original that the edit replaces,
-    -1 for an insertion.
-    """
+    """An edit among the words of its sentence: ``units[first:last]`` were written, ``noun`` is the last of them."""
 
     def __init__(
         self, original: Original, made: str, edits: Sequence[Edit], edit: Edit, units: Sequence[Unit], parse: Parse

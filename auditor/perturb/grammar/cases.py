@@ -101,12 +101,6 @@ class GrammarSuite(Suite):
         RAND cases that held an alternative, and those of them that violated; what PROB and diagnosis use.
     checks : mapping
         A check for each variant id.
-
-    Examples
-    --------
-    >>> suite = GrammarSuite(grammar="sentiment:direct-gender", cases=2, generation="rand")
-    >>> [case.sampling for case in suite.ask(5, Random(0))]
-    ['iid', 'iid']
     """
 
     name = "grammar.v1"
@@ -161,10 +155,7 @@ class GrammarSuite(Suite):
         self.meters: dict[Sampling, Meter] = {"iid": Meter(self.space), "directed": Meter(self.space)}
 
     def ask(self, n: int, rng: Random) -> Sequence[Case]:
-        """Return up to ``n`` further distinct cases; ``rng`` is not used.
-
-        The RAND phase ends with an answer of its own, so that all its verdicts are in before PROB begins.
-        """
+        """Return up to ``n`` further distinct cases; ``rng`` is not used."""
         self._derived = {}
         sampling: Sampling = "iid" if self._made < self._first else "directed"
         wanted = min(n, (self._first if sampling == "iid" else self.total) - self._made)
@@ -319,11 +310,7 @@ class GrammarSuite(Suite):
         )
 
     def placebos(self, case: Case, n: int | None, rng: Random) -> tuple[Variant, ...]:
-        """Variants of a case of the last `ask` that keep every group: other terminals of the same ones.
-
-        For each attribute as many as the case has variants of it alone, at most ``n``, with as many changed places
-        as these. A group with one terminal has none. Ids are empty; the caller numbers them.
-        """
+        """Variants of a case of the last `ask` that keep every group: other terminals of the same ones."""
         if case.id not in self._derived:
             return ()
         which, index = self._derived[case.id]

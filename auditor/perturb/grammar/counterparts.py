@@ -46,11 +46,7 @@ class Mutator:
         return "+".join(sorted({self._group(j, index[j]) for j in self.cells[attribute]}))
 
     def toward(self, index: tuple[int, ...], attribute: str, group: str, pick: int) -> tuple[tuple[int, int], ...]:
-        """Each cell with its new entry when all of ``attribute`` becomes ``group``.
-
-        ``pick`` in [0, terminals of the group) chooses the terminal; further cells take it modulo their
-        number of terminals. Aligned cells keep their place in the group.
-        """
+        """Each cell with its new entry when all of ``attribute`` becomes ``group``."""
         out = []
         for j in self.cells[attribute]:
             entries, own = self._entries[j][group], self._group(j, index[j])
@@ -71,11 +67,7 @@ class Swap(NamedTuple):
 def edits_of(
     structure: Structure, before: Sequence[int], after: Sequence[int], *, placebo: bool = False
 ) -> Iterator[Edit]:
-    """The edits that turn one derivation's sentence into another's of the same structure, in order.
-
-    Offsets are characters of the first sentence. Forms that follow from a terminal are of kind
-    ``agreement``.
-    """
+    """The edits that turn one derivation's sentence into another's of the same structure, in order."""
     for column, (start, end) in zip(structure.columns, structure.spans(before), strict=True):
         if column.cell < 0:
             continue
@@ -117,11 +109,7 @@ def same_groups(
 def chosen_swaps(
     mutator: Mutator, index: tuple[int, ...], rng: Random, *, order: int, limit: int | None, one: bool
 ) -> list[tuple[Swap, ...]]:
-    """What to change in one derivation: single swaps first, then joint ones with all their parts.
-
-    ``limit`` swaps for each set of up to ``order`` attributes (None: all); with ``one`` a single swap of one attribute,
-    as published.
-    """
+    """What to change in one derivation: single swaps first, then joint ones with all their parts."""
     every = {a: _offers(mutator, index, a, rng, limit, one=one) for a in mutator.attributes}
     offers = {attribute: own for attribute, own in every.items() if own}
     if not offers:

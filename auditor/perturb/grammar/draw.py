@@ -33,19 +33,7 @@ def base_weights(grammar: Grammar) -> dict[str, Floats]:
 def error_weights(
     grammar: Grammar, counts: Tally, errors: Tally, *, mix: float = 0.0, power: float = 1.0
 ) -> dict[str, Floats]:
-    """The probabilities of PROB: proportional to the error rate of each alternative (Algorithm 2).
-
-    Rules that ``grammar.directed`` does not name, and those none of whose alternatives erred, keep the weights of RAND.
-
-    Parameters
-    ----------
-    counts, errors : mapping of (rule, alternative) to int
-        Cases that hold the alternative, and those among them that violate.
-    mix : float
-        In [0, 1]: the share of RAND that is mixed in, for when the directed language is used up.
-    power : float
-        Of the error rates; 1 as published, more aims more narrowly.
-    """
+    """The probabilities of PROB: proportional to the error rate of each alternative (Algorithm 2)."""
     out = base_weights(grammar)
     for name, weights in out.items():
         if grammar.directed is not None and name not in grammar.directed:
@@ -63,14 +51,7 @@ def error_weights(
 
 
 class Sampler:
-    """Draws derivations of ``space`` with given probabilities of the alternatives.
-
-    >>> from auditor.perturb import grammar
-    >>> s = grammar.space(grammar.load("sentiment"))
-    >>> rng = np.random.default_rng(7)
-    >>> all(s.text(d) for d in Sampler(s).draw(3, rng))
-    True
-    """
+    """Draws derivations of ``space`` with given probabilities of the alternatives."""
 
     def __init__(self, space: Space, weights: Weights | None = None) -> None:
         self.space = space

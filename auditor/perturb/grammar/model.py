@@ -65,12 +65,7 @@ class Alternative:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Terminal:
-    """One right-hand side that is plain text, as it stands inside a sentence.
-
-    ``attribute`` and ``group`` are what a sensitive terminal says about whom; ``label`` is the right label of a
-    sentence that holds it, for ground-truth rules; ``features`` serve agreement (``number`` to ``pl``); ``source`` is
-    where the word or the fact comes from, ``facts`` are figures about it (``women_percent``).
-    """
+    """One right-hand side that is plain text, as it stands inside a sentence."""
 
     text: str
     attribute: str | None = None
@@ -85,11 +80,7 @@ class Terminal:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rule:
-    """One left-hand side and its alternatives.
-
-    ``aligned`` says that the i-th terminals of all groups are each other's counterparts (father, mother);
-    otherwise any terminal of another group is one.
-    """
+    """One left-hand side and its alternatives."""
 
     name: str
     alternatives: tuple[Alternative | Terminal, ...]
@@ -116,10 +107,7 @@ class Rule:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class View:
-    """A part of a grammar under a name of its own: another start, or fewer alternatives of some rules.
-
-    ``only`` maps a rule to the symbols that its alternatives may refer to (ASTRAEA's G_bias).
-    """
+    """A part of a grammar under a name of its own: another start, or fewer alternatives of some rules."""
 
     start: str | None = None
     only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -190,16 +178,7 @@ class Problem:
 
 
 def check(grammar: Grammar) -> list[Problem]:
-    """Look for all problems of ``grammar``, the fatal ones first, then by line.
-
-    Fatal: undefined symbols, rules that never end, recursion (a language without end cannot be counted),
-    a rule without alternatives or with weights that sum to zero, a sensitive rule with fewer than two
-    groups, groups that are not aligned although the rule says so. Others: rules that no start symbol leads
-    to, terminals that stand twice.
-    >>> loop = Rule(name="s", alternatives=(Alternative(parts=(Ref(rule="s", name="s"),), line=2),), line=1)
-    >>> [p.message for p in check(Grammar(name="g", start="s", rules={"s": loop}))]
-    ['the rule s never ends: s -> s']
-    """
+    """Look for all problems of ``grammar``, the fatal ones first, then by line."""
     problems = list(_symbols(grammar))
     if not problems:
         problems += _endless(grammar)

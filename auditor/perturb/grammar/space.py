@@ -70,13 +70,7 @@ class _Trie:
 
 
 def distinct(structures: Sequence[Structure]) -> int:
-    """Count the distinct sentences: the strings that a deterministic automaton over characters accepts.
-
-    Raises
-    ------
-    OverflowError
-        That would take too long.
-    """
+    """Count the distinct sentences: the strings that a deterministic automaton over characters accepts."""
     classes = [_classes(structure) for structure in structures]
     if sum(prod(map(len, own)) for own in classes) > MOST_PRODUCTS:
         raise OverflowError
@@ -172,13 +166,7 @@ class Space:
 
 
 def space(grammar: Grammar) -> Space:
-    """Make ``grammar`` ready to draw from.
-
-    Raises
-    ------
-    DataFileError
-        It has more than 20,000 sentence structures.
-    """
+    """Make ``grammar`` ready to draw from."""
     return Space(grammar)
 
 
@@ -210,11 +198,7 @@ def summary(space: Space) -> Size:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Coverage:
-    """What a set of cases reached.
-
-    ``pairs`` are unordered pairs of terminals of one sensitive rule; a case covers a pair if its original
-    holds one of them and a variant the other in the same place.
-    """
+    """What a set of cases reached."""
 
     terminals: int
     terminals_covered: int

@@ -11,6 +11,7 @@ from auditor.core.record.controls import Control
 from auditor.report import claimed, planned, run_checks, words
 from auditor.report.legal.fill import Form
 from auditor.report.legal.frameworks import Framework
+from auditor.text.languages import title
 
 Pairs = tuple[tuple[str, str], ...]
 OUTCOMES_LACK = frozenset({"claims", "accuracy", "controls", "counterfactual", "intersections", "rows", "evidence"})
@@ -272,7 +273,11 @@ def materials(record: RunRecord) -> Pairs:
             ("Unknown category", words.count(block.unknown_count)),
             *(test if block.data_kind == "test" else ()),
         )
-    rows = [("Texts", record.provenance.seeds.source or record.spec.data or "embedded texts"), ("Language", "English")]
+    seeds = record.provenance.seeds
+    rows = [
+        ("Texts", seeds.source or record.spec.data or "embedded texts"),
+        ("Language", ", ".join(map(title, seeds.languages)) or "English"),
+    ]
     if kind == "rows":
         schema = record.rows.schema
         rows = [("Table", schema.name), ("Protected columns", ", ".join(schema.protected) or "none")]
