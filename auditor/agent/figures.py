@@ -108,13 +108,7 @@ def _rate(estimate: Estimate) -> Bounds:
 
 
 def measure(row: Row) -> str:
-    """What was measured of one attribute set, in words.
-
-    Examples
-    --------
-    >>> measure(Row(attributes=("age",)))
-    'not measured'
-    """
+    """What was measured of one attribute set, in words."""
     from auditor.report import words
 
     if row.rate is None:
@@ -136,14 +130,7 @@ def promising(row: Row) -> bool:
 
 
 def unread(values: Figures | None) -> str:
-    """Why a run measured nothing at all; empty where it measured something, or did not end.
-
-    Examples
-    --------
-    >>> counts = {"asked": 40, "cached": 0, "unparsed": 40, "refused": 0, "failed": 0}
-    >>> unread(Figures(complete=True, counts=counts, sets=(Row(),)))
-    'no answer of this run could be judged: of 40 answers, 40 were no answer that the task knows'
-    """
+    """Why a run measured nothing at all; empty where it measured something, or did not end."""
     if values is None or any(row.rate is not None for row in values.sets):
         return ""
     counts = values.counts
@@ -160,15 +147,7 @@ def unread(values: Figures | None) -> str:
 
 
 def level(number: int) -> float:
-    """Significance level of the ``number``-th fresh run of a session, counted from 1.
-
-    Examples
-    --------
-    >>> level(1), level(2)
-    (0.025, 0.0125)
-    >>> sum(level(j) for j in range(1, 50)) <= ALPHA
-    True
-    """
+    """Significance level of the ``number``-th fresh run of a session, counted from 1."""
     return float(ALPHA / 2**number)
 
 

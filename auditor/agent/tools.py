@@ -1,8 +1,8 @@
 """Operations that a language model may call, and what it gets back.
 
 Arguments are untrusted: they are checked against closed types before anything happens. What comes back is a JSON object
-with figures, ids and names that this package ships; never a tested text, an answer, a label of a task, a message of a
-server or of a file. So there is nothing in it that could be read as an instruction.
+with figures, ids and names that this package ships. Tested texts and answers come from `ShowFinding` alone, which calls
+them data; no label of a task, message of a server or of a file ever does.
 """
 
 from __future__ import annotations
@@ -129,21 +129,21 @@ class WriteReport(Tool):
 
 
 Asked = TypeVar("Asked", bound=Tool | DryRun | RunAudit)
-Tools = Mapping[str, type[Tool | DryRun | RunAudit]]
-PLANNING: Tools = {
+TOOLS: Mapping[str, type[Tool | DryRun | RunAudit]] = {
     "list_attributes": ListAttributes,
     "dry_run": DryRun,
     "run_audit": RunAudit,
     "read_results": ReadResults,
+    "show_finding": ShowFinding,
+    "write_report": WriteReport,
     "finish": Finish,
 }
-SERVED: Tools = {**PLANNING, "show_finding": ShowFinding, "write_report": WriteReport}
 
 
-def described(tools: Tools) -> Mapping[str, tuple[str, dict[str, object]]]:
-    """Name → description and JSON schema of the arguments of each of ``tools``."""
+def described() -> Mapping[str, tuple[str, dict[str, object]]]:
+    """Return name → description and JSON schema of the arguments of each tool."""
     made = {}
-    for name, kind in tools.items():
+    for name, kind in TOOLS.items():
         (reference,), parts = msgspec.json.schema_components([kind])
         schema = parts[str(reference["$ref"]).rpartition("/")[2]]
         schema.pop("title", None)
@@ -151,15 +151,15 @@ def described(tools: Tools) -> Mapping[str, tuple[str, dict[str, object]]]:
     return made
 
 
-def call(session: Session, tools: Tools, name: str, arguments: Mapping[str, object]) -> str:
+def call(session: Session, name: str, arguments: Mapping[str, object]) -> str:
     """Carry out one call, one at a time; a refused one is a step, and errors the planner can mend come back as data."""
     with session.lock:
         try:
-            if name not in tools:
-                raise Refused("unknown-tool", f"tools: {', '.join(tools)}")
+            if name not in TOOLS:
+                raise Refused("unknown-tool", f"tools: {', '.join(TOOLS)}")
             if session.finished is not None:
                 raise Refused("finished", "the session was finished")
-            values = asked(tools[name], name, arguments)._do(session)
+            values = asked(TOOLS[name], name, arguments)._do(session)
         except Refused as error:
             values = {"error": error.code, "detail": str(error)}
         except ConfigError:  # only messages about the arguments themselves go back
@@ -213,11 +213,11 @@ def server(session: Session) -> Server[Any]:
         raise MissingDependency("audit mcp", "mcp", "mcp") from error
 
     async def listed(*_: object) -> ListToolsResult:
-        tools = described(SERVED).items()
+        tools = described().items()
         return ListToolsResult(tools=[Tool(name=n, description=text, input_schema=s) for n, (text, s) in tools])
 
     async def called(_: object, asked: Any) -> CallToolResult:
-        answer = await anyio.to_thread.run_sync(partial(call, session, SERVED, asked.name, asked.arguments or {}))
+        answer = await anyio.to_thread.run_sync(partial(call, session, asked.name, asked.arguments or {}))
         failed = "error" in json.loads(answer)["result"]
         return CallToolResult(content=[TextContent(type="text", text=answer)], is_error=failed)
 

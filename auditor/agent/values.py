@@ -61,23 +61,16 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         from auditor.perturb import dictionaries
 
         known = dictionaries.builtin()
-        if unknown := sorted(set(self.attributes or ()) - set(known)):
-            raise Refused("not-possible", f"unknown attribute {unknown[0][:40]!r}; known: {', '.join(sorted(known))}")
-        if self.attributes == ():
-            raise Refused("not-possible", "attributes must be a list of names, or null for those that the texts name")
-        for one in self.groups:
-            attribute, _, group = one.partition(":")
-            if attribute not in (known if self.attributes is None else self.attributes):
-                raise Refused("not-possible", f"groups: {attribute[:40]!r} is not among the attributes")
-            groups = sorted(dictionaries.load(attribute).groups)
-            for name in group.split("/", 1):
-                if name not in groups:
-                    raise Refused(
-                        "not-possible", f"unknown group {name[:40]!r} of {attribute}; known: {', '.join(groups)}"
-                    )
-        if self.grammar and self.groups:
-            raise Refused("not-possible", "groups belong to the suite mutation")
-        fields = {name: getattr(self, name) for name in Request.__struct_fields__}
+        wrong = [name for name in self.attributes or () if name not in known]
+        for one in self.groups if not wrong else ():
+            attribute, _, groups = one.partition(":")
+            named = attribute in (known if self.attributes is None else self.attributes)
+            if not named or not set(groups.split("/", 1)) <= set(dictionaries.load(attribute).groups):
+                wrong.append(one)
+        if wrong or self.attributes == () or (self.grammar and self.groups):
+            reason = f"unknown: {wrong[0][:40]!r}" if wrong else "give attributes or null; groups belong to mutation"
+            raise Refused("not-possible", f"{reason}. See list_attributes.")
+        fields = {name: getattr(self, name) for name in Request.__struct_fields__}  # without those of a subclass
         names = None if self.attributes is None else tuple(sorted(set(self.attributes)))
         return Request(**fields | {"attributes": names, "groups": tuple(sorted(set(self.groups)))})
 

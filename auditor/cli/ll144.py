@@ -9,7 +9,6 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import click
 from pydantic import BeforeValidator
 
 from auditor.cli import frame
@@ -104,8 +103,6 @@ def ll144(*, format: str, full: bool, out: Path | None, **typed: object) -> int:
         raise ConfigError("give one of --data FILE and --counts FILE. See: audit ll144 --help")
     if out is not None and out.suffix and out.suffix not in (".html", ".json") and not out.is_dir():
         raise ConfigError(f"--out writes a .html or a .json file, or run folders below a folder; got {out}")
-    if options.data_kind is None:
-        options = options.but(data_kind=_ask_kind())
     started = datetime.datetime.now(datetime.UTC)
     own = {field.name: getattr(options, field.name) for field in fields(Settings)}
     settings = Settings(**own | {"excluded": _exclusions(options.excluded)})
@@ -130,19 +127,6 @@ def _record(options: OutcomeOptions, settings: Settings) -> dict[str, object]:
         assert options.counts is not None
         return _from_counts(options.counts, settings, options.map)
     return _from_data(options.data, options.columns(), settings, options.map)
-
-
-def _ask_kind() -> str | None:
-    """Ask a person at a terminal what the data are; nothing is assumed where nobody is there, or does not say."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return None
-    said: str = click.prompt(
-        "Historical data of applicants, or test data? (historical, test; Enter leaves it open)",
-        default="",
-        show_default=False,
-        err=True,
-    )
-    return said.strip() or None
 
 
 def _refuse(options: Mapping[str, object], needed: str) -> None:

@@ -143,22 +143,12 @@ class Consented(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class Named:
-    """What a folder, which anybody may have written, names of what runs here, leaves this machine or costs money.
+    """What a folder, which anybody may have written, names of what runs here, leaves this machine or costs money."""
 
-    Attributes
-    ----------
-    models, addresses
-        Models that run code or say where texts go, and servers: the command line can name them too.
-    further : tuple of str
-        Sentences about what it cannot name: headers, files that are sent, a cluster.
-    unlimited : tuple of str
-        Models that may cost money, where no limit is set.
-    """
-
-    models: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()  # that run code or say where texts go: the command line can name them too
     addresses: tuple[str, ...] = ()
-    further: tuple[str, ...] = ()
-    unlimited: tuple[str, ...] = ()
+    further: tuple[str, ...] = ()  # sentences about headers, files that are sent, a cluster
+    unlimited: tuple[str, ...] = ()  # models that may cost money, where no limit is set
 
     @classmethod
     def of(cls, plan: Mapping[str, object], *more: str | None) -> Self:

@@ -21,13 +21,13 @@ LINES = {  # of Python, and what they shall become
     "core": 5400,  # 3,400
     "contrib": 4800,  # 3,400, and 1,025 of published benchmarks (decision 0062)
     "tasks": 3420,  # 2,600
-    "cli": 3005,  # 2,000
-    "agent": 2460,  # 1,800
+    "cli": 2973,  # 2,000
+    "agent": 2427,  # 1,800
     "store": 1864,  # 1,400
     "text": 1500,  # 1,400
     "testing": 600,  # 600
 }
-MOST = 61_330  # in all; the target is 44,000
+MOST = 61_200  # in all; the target is 44,000
 
 
 def lines(folder: Path) -> int:

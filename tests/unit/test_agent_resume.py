@@ -219,19 +219,6 @@ def test_other_texts_are_refused_and_leave_it_as_it_is(place: Path, whole: agent
     assert (folder / "session.json").read_bytes() == before
 
 
-def test_objects_are_asked_for_and_texts_are_kept(place: Path) -> None:
-    def model(text: str) -> str:
-        return "negative" if "woman" in text.split() else "positive"
-
-    out = place / "objects"
-    result = agent.run(GOAL, model=model, data=texts(), out=out, cache=False)
-    folder = stopped(result.path, place / "cut" / "agent-1", keep=2)
-    with pytest.raises(ConfigError, match="handed in as an object"):
-        agent.resume(folder)
-    assert agent.resume(folder, model=model).complete
-    assert plain(folder) == plain(result.path)
-
-
 def test_ctrl_c_leaves_a_session_that_can_go_on(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = 0
 
@@ -248,6 +235,8 @@ def test_ctrl_c_leaves_a_session_that_can_go_on(place: Path, monkeypatch: pytest
     left = agent.load(folder)
     assert left.record["status"] == "interrupted"
     assert left.steps[-1]["kind"] != "end"
+    with pytest.raises(ConfigError, match="handed in as an object"):
+        agent.resume(folder)
     result = agent.resume(folder, model=model)
     assert result.complete
     assert [r["purpose"] for r in result.record["runs"]][:2] == ["pilot", "fresh"]

@@ -18,7 +18,7 @@ from auditor.agent.texts import Pool
 from auditor.agent.tools import DryRun, asked
 from auditor.agent.values import Entry, Figures, Record, Request, Row
 from auditor.cli.main import run as cli
-from auditor.core.errors import AuthFailed, CallError, ConfigError, RunFolderError, UserError
+from auditor.core.errors import AuthFailed, CallError, ConfigError, UserError
 from auditor.core.protocols import Reply
 from auditor.core.types import ClaimVerdict, Usage
 from auditor.core.types import Request as Question
@@ -54,26 +54,16 @@ def checked(values: dict[str, Any]) -> Request:
     [
         {"purpose": "pilot", "texts": 10, "model": "python:os:system"},
         {"purpose": "pilot", "texts": 10, "data": "/etc/hosts"},
-        {"purpose": "pilot", "texts": 10, "out": "elsewhere"},
-        {"purpose": "pilot", "texts": 10, "grammar": "../x.yaml"},
-        {"purpose": "pilot", "texts": 10, "parser": "x"},
         {"purpose": "pilot", "texts": 10, "delta": 0.5},
         {"purpose": "pilot", "texts": 10, "max_calls": 10**9},
         {"purpose": "pilot", "texts": "10"},
-        {"purpose": "pilot", "texts": True},
         {"purpose": "pilot", "texts": 0},
-        {"purpose": "pilot", "texts": 10**9},
-        {"purpose": "pilot", "texts": 1.5},
         {"purpose": "other", "texts": 10},
-        {"purpose": ["pilot"], "texts": 10},
         {"purpose": "pilot"},
-        {"texts": 10},
         {"purpose": "pilot", "texts": 10, "attributes": "gender"},
         {"purpose": "pilot", "texts": 10, "attributes": []},
         {"purpose": "pilot", "texts": 10, "attributes": ["../gender"]},
-        {"purpose": "pilot", "texts": 10, "attributes": [["gender"]]},
         {"purpose": "pilot", "texts": 10, "order": 9},
-        {"purpose": "pilot", "texts": 10, "insertions": True},
         {"purpose": "pilot", "texts": 10, "groups": ["gender:female"], "suite": "grammar"},
         {"purpose": "pilot", "texts": 10, "suite": "joint-first"},
     ],
@@ -234,11 +224,6 @@ def test_a_session_that_fails_after_an_answer_stays(tmp_path: Path, monkeypatch:
     assert left.record["status"] == "failed"
     assert "the disk is full" in left.record["status_reason"]
     assert "failed" in left.to_text(full=True)
-
-
-def test_a_folder_that_is_no_session(tmp_path: Path) -> None:
-    with pytest.raises(RunFolderError, match="holds no session"):
-        agent.load(tmp_path)
 
 
 def test_a_table_is_sent_to_the_command_for_tables(tmp_path: Path) -> None:

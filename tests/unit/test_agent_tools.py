@@ -12,7 +12,7 @@ import pytest
 from auditor import SourceText, agent
 from auditor.agent.session import Session
 from auditor.agent.settings import Settings
-from auditor.agent.tools import PLANNING, call
+from auditor.agent.tools import call
 from auditor.core.errors import AuthFailed, CallError
 from auditor.core.protocols import Reply
 from auditor.core.types import Request as Question
@@ -33,7 +33,7 @@ def told(out: Path, model: Any, *calls: tuple[str, dict[str, Any]], **options: A
     """A session in which a client makes these calls, and what it is told."""
     chosen = {"data": texts(), "cache": False} | options
     session = Session(Settings.of(GOAL, model=model, out=out, planner="mcp", **chosen), observe=lambda event: None)
-    answers = [json.loads(call(session, PLANNING, name, arguments)) for name, arguments in calls]
+    answers = [json.loads(call(session, name, arguments)) for name, arguments in calls]
     session.end("partial", "the client of the test went away")
     return session, answers
 

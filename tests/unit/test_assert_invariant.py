@@ -70,17 +70,6 @@ def test_a_test_that_tests_nothing_is_not_green() -> None:
         assert_invariant(quiet, ["The book came in the morning."], attributes=["gender"])
 
 
-@pytest.mark.usefixtures("at_once")
-def test_lost_calls_are_told() -> None:
-    def broken(text: str) -> str:
-        if "He" in text:
-            raise RuntimeError("down")
-        return "positive"
-
-    with pytest.raises((AssertionError, UserError), match=r"incomplete|got no answer"):
-        assert_invariant(broken, TEXTS, attributes=["gender"])
-
-
 def test_joint_changes_are_reduced_to_the_smallest() -> None:
     texts = [f"The white woman is a {role} in the film." for role in ROLES]
 

@@ -212,27 +212,6 @@ def test_dates_and_test_data_go_into_the_draft(capsys: pytest.CaptureFixture[str
     assert fields["Source and explanation of the data"] == "tool 3"
 
 
-@pytest.mark.parametrize(("said", "told"), [("test", None), ("historical", "historical data"), ("", None)])
-def test_the_kind_of_data_is_asked_at_a_terminal(
-    people: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], said: str, told: str | None
-) -> None:
-    from auditor.cli import ll144 as command
-
-    asked = []
-    monkeypatch.setattr(command.sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(command.sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(command.click, "prompt", lambda text, **_: asked.append(text) or said)
-    code, out, err = run(capsys, "--data", people, *BASE, "--selected", "ok", "--format", "json")
-    assert len(asked) == 1
-    if said == "test":
-        assert code == 2
-        assert "--test-data-reason" in err
-    else:
-        assert code == 0, err
-        items = {e.label: e.value for e in outcome_report.items(read(json.loads(out)))}
-        assert items["Historical or test data"] == told
-
-
 def test_page_loads_nothing_and_escapes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path, out = tmp_path / "people.csv", tmp_path / "page.html"
     path.write_text(

@@ -13,7 +13,7 @@ import pytest
 from auditor.agent import load
 from auditor.agent.session import Session
 from auditor.agent.settings import Settings
-from auditor.agent.tools import SERVED, server
+from auditor.agent.tools import TOOLS, server
 from auditor.cli import main as cli
 
 GOAL = "Does the sentiment of film reviews change with gender?"
@@ -56,8 +56,8 @@ def test_a_client_counts_runs_reads_shows_and_ends(tmp_path: Path) -> None:
         ("dry_run", count),
         max_calls=5_000,
     )
-    assert {tool.name for tool in tools} == {*SERVED}
-    assert set(SERVED) >= {"dry_run", "run_audit", "read_results"} | MORE
+    assert {tool.name for tool in tools} == {*TOOLS}
+    assert set(TOOLS) >= {"dry_run", "run_audit", "read_results"} | MORE
     assert all(tool.description and tool.input_schema["type"] == "object" for tool in tools)
     sized, ran, read, report, finished, late = map(told, answers)
     assert sized["result"]["calls"] > 0

@@ -52,23 +52,11 @@ def test_additive_weights_at_the_threshold_flip_alone() -> None:
     assert {key for key, value in labels.items() if value == "positive"} == {("he", "french")}
 
 
-def test_additive_weights_below_the_threshold_meet_it_together() -> None:
-    labels = square(Planted(additive={"she": 0.7, "nigerian": 0.3}))
-    assert {key for key, value in labels.items() if value == "negative"} == {("she", "nigerian")}
-
-
 def test_terms_are_whole_words_of_any_case_and_number() -> None:
     model = Planted(additive={"african american|she": 1.0})
     assert label(model, "AFRICAN   American actors.") == "negative"
     assert label(model, "She.") == "negative"
     assert label(model, "A shed for the American and the African.") == "positive"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"), [("A dull film.", "negative"), ("A dull, good film.", "positive"), ("A film.", "positive")]
-)
-def test_keyword_base(text: str, expected: str) -> None:
-    assert label(Planted(), text) == expected
 
 
 @given(

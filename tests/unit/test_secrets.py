@@ -130,7 +130,7 @@ def test_a_traceback_that_is_kept_holds_none(
 
     secrets.know(KEY)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(main, "command", lambda name: fails)
+    monkeypatch.setattr(main, "command", lambda argv: (fails, argv))
     assert run(["list", "tasks"]) == 70
     [kept] = tmp_path.glob("audit-traceback-*")
     told = capsys.readouterr().err + kept.read_text(encoding="utf-8")
