@@ -108,6 +108,8 @@ def option(name: str, *names: str, plan: type[PlanModel] = Plan, **more: Any) ->
         made["is_flag"] = True
     else:
         made |= {"type": click.Path(path_type=Path) if kind is Path else kind, "multiple": field.repeated}
+    if more.get("required"):
+        del made["default"]
     return flag(field.flag, *(names or (name,)), **made | more)
 
 
