@@ -303,7 +303,7 @@ def test_settings_of_a_file_are_those_of_flags(place: Path) -> None:
     assert audit(["tabular", "--dry-run"]) == 0
     for line, told in (
         ("slices = 3", r"line 10: slices was removed in 0\.3"),
-        ("seed = -1", r"line 10: 'seed' must be at least 0"),
+        ("seed = -1", r"--seed must be at least 0; got -1"),
         ('mode = "search"', r"line 10: mode was removed in 0\.3; use --theta"),
     ):
         (place / "audit.toml").write_text(f"{SETTINGS}{line}\n", encoding="utf-8")
