@@ -11,6 +11,7 @@ from functools import cache
 
 import numpy as np
 
+from auditor.contrib.classifier_test import Bag, Classified, Pair, classify
 from auditor.core.record.measured import Claim
 from auditor.core.shown import plural
 from auditor.core.types import Answer
@@ -19,7 +20,6 @@ from auditor.measure.contrasts import Versions
 from auditor.measure.families import net
 from auditor.measure.observations import STATUS, Arm, Columns, Observations
 from auditor.measure.p_values import holm
-from auditor.measure.told_apart import Bag, Pair, ToldApart, told_apart
 from auditor.perturb import dictionaries
 from auditor.tasks import text_oracle as wording
 from auditor.tasks.phrases import is_refusal, normalise
@@ -42,7 +42,7 @@ class Apart:
     model: str
     attribute: str
     groups: tuple[str, str]
-    found: ToldApart
+    found: Classified
     p_adjusted: float | None = None
 
     @property
@@ -64,7 +64,7 @@ class Apart:
         words = ", ".join(f"{w.word} ({w.first}:{w.second})" for w in test.words[:6])
         return (
             f"{about}: {'shown' if self.shown else 'not shown'}. Without identity words {100 * test.share:.0f} % of "
-            f"{test.pairs:,} pairs of answers are told apart (half is chance{beside}; p, corrected: "
+            f"{test.pairs:,} pairs of answers are distinguished (half is chance{beside}; p, corrected: "
             f"{self.p_adjusted:.2g})" + (f", by {words}." if self.shown else ".")
         )
 
@@ -185,7 +185,7 @@ def _apart(table: Observations, columns: Columns, made: Sequence[Claim], bags: S
         )
         answers = _answers(table, columns, rows)
         placebos = _pairs(answers, *_placebos(table, columns, attribute), bags)
-        found = told_apart(_pairs(answers, first, second, bags), placebos)
+        found = classify(_pairs(answers, first, second, bags), placebos)
         out.append(Apart(model=model, attribute=attribute, groups=(group, reference), found=found))
     return out
 

@@ -40,19 +40,7 @@ def cautions(
     control: Mapping[str, PositiveControl],
     reported: Collection[str],
 ) -> Iterator[Caution]:
-    """Reasons to be careful with the figures of one model.
-
-    Parameters
-    ----------
-    lost, answers : int
-        Answers that could not be read, of how many.
-    counts, labels : mapping
-        As `alike` takes them.
-    control : mapping
-        Format → what came of the positive control.
-    reported : collection of str
-        Names that the server gave for the model that answered.
-    """
+    """Reasons to be careful with the figures of one model."""
     yield from alike(model, counts, labels, {name for name, one in control.items() if one.seen})
     if too_many_unreadable(lost, answers):
         yield Caution(code="unreadable_answers", model=model, format="", n=lost, of=answers)
@@ -81,14 +69,7 @@ def alike(
 ) -> Iterator[Caution]:
     """Yield a caution for each format in which (nearly) every answer that could be read is the same.
 
-    Parameters
-    ----------
-    counts : mapping
-        Format → answer → how often it came; None stands for answers that were not told apart.
-    labels : mapping
-        What an answer is called; those that are not in it (texts) stay unnamed.
-    seen : collection of str
-        Formats whose positive control was seen: where all answers are the same, it was seen on their scores.
+    ``counts``: format → answer → how often it came, None for texts; ``seen``: formats whose positive control was seen.
     """
     for name, by_answer in sorted(counts.items()):
         total = sum(by_answer.values())
@@ -161,14 +142,7 @@ def violations(originals: Iterable[Original], *, right: bool) -> Estimate | None
 
 
 def table(model: str, format: str, originals: Sequence[Original]) -> dict[str, object]:
-    """One model in one format: overall, by group named in the original, and violations among right and wrong.
-
-    Returns
-    -------
-    dict
-        ``{"model", "format", "n", "overall": {…}, "groups": [{"attribute", "group", "n", …}],
-        "violations": {"right": Estimate | None, "wrong": …}}``; ``n`` counts originals with a gold label.
-    """
+    """One model in one format: overall, by group named in the original, and violations among right and wrong."""
     by_group: dict[tuple[str, str], list[Original]] = defaultdict(list)
     for original in originals:
         for group in original.groups.items():
@@ -189,15 +163,7 @@ def _plain(estimate: Estimate | None) -> dict[str, object] | None:
 def originals(
     observations: Observations, golds: Mapping[str, Value], answer: Callable[[Sequence[Answer]], Value | None]
 ) -> dict[Place, list[Original]]:
-    """The originals with a gold label.
-
-    Parameters
-    ----------
-    golds : mapping of str to str or tuple
-        Text → its label, as the task reads it.
-    answer : callable
-        The answer that stands for the replicates of one input; None where there is none.
-    """
+    """The originals with a gold label."""
     columns, groups = observations.columns(), observations.version_groups()
     texts = observations.texts.values
     wanted = np.array([name in golds for name in texts], dtype=bool)

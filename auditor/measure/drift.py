@@ -18,24 +18,12 @@ ANSWERS = "answers"  # the figure of all answers, whoever they are about
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Drift:
-    """Result of the test on canary prompts.
-
-    Attributes
-    ----------
-    p_value : float
-        Of a permutation test, in (0, 1].
-    prompts, answers : int
-        Prompts that were answered at two or more times, and their answers.
-    differing : int
-        Prompts whose most frequent answer is not the same at all times.
-    shifted : bool
-        ``p_value`` below `ALPHA`.
-    """
+    """Result of the test on canary prompts, those that were answered at two or more times."""
 
     p_value: float
     prompts: int
     answers: int
-    differing: int
+    differing: int  # prompts whose most frequent answer is not the same at all times
     shifted: bool
 
 

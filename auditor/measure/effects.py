@@ -184,17 +184,7 @@ class Unidentified(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Adjustment:
-    """What one unit of each covariate does, estimated from every edit of a run.
-
-    Attributes
-    ----------
-    effect, covariance : (k,), (k, k) array
-        Texts and words random.
-    span : (k, k) array
-        Projector onto the combinations of covariates that the edits tell apart from groups.
-    words : Spread or None
-        What the edits tell of the effects of words; None where they tell nothing.
-    """
+    """What one unit of each covariate does, estimated from every edit of a run."""
 
     effect: Floats
     covariance: Floats

@@ -38,15 +38,6 @@ def findings(tables: Sequence[Observations], settings: Settings, claims: Sequenc
     verdict is that of the net claims of the attribute, and of the claim about unsigned changes where there is no
     net claim. `CODES` has those of claims; HID201 is a single hidden variant.
     docs/decisions/0004-claims.md has the rules.
-
-    Parameters
-    ----------
-    tables : sequence of Observations
-        What was drawn at random, which rates are of; and cases that earlier verdicts led to, which give examples.
-    settings : Settings
-        Everything else.
-    claims : sequence of Claim
-        Of the run.
     """
     places = {id(claim): n for n, claim in enumerate(claims)}
     of_sets: list[Finding] = []

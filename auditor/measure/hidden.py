@@ -207,24 +207,7 @@ def _subsets(rows: Sequence[int], k: int) -> Ints:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """What the findings of a run depend on besides its observations and claims.
-
-    Attributes
-    ----------
-    deterministic : mapping of str to bool
-        By model, as declared.
-    noise : mapping of str to Estimate or None
-        By model: how often two answers to one prompt differ, where it says something about labels.
-    replicates : mapping of str to int
-        By model: answers to one prompt.
-    confirmed : mapping
-        Whether a hidden change came again when its prompts were repeated.
-    fresh : mapping
-        P value of the exact test of a joint variant against its parts, on the answers to its repeated prompts; None
-        where answers are missing.
-    interactions : mapping
-        What joint variants do beyond their parts, beside placebo edits.
-    """
+    """What the findings of a run depend on besides its observations and claims."""
 
     deterministic: Mapping[str, bool]
     noise: Mapping[str, Estimate | None] = field(default_factory=dict)

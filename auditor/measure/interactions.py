@@ -44,12 +44,6 @@ def mark_hidden(case: Case, verdicts: Sequence[Verdict], checks: Mapping[str, Ch
     subsets pass and none of which a check found invalid (one that a check could not judge counts as valid, as in all
     rates); None for atomic variants, and where a subset is missing, invalid, skipped or inconclusive, or the joint
     variant itself is.
-
-    Parameters
-    ----------
-    checks : mapping of str to Check
-        By variant id. Empty means that no validity check was run; otherwise a variant without a check does not count
-        as valid.
     """
     by_id = {variant.id: variant for variant in case.variants}
     by_choices: dict[Choices, str] = {}

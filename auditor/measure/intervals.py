@@ -281,14 +281,3 @@ def percent(share: float) -> str:
         if float(text) not in (0.0, 100.0):
             return text
     return "0" if share < 0.5 else "100"
-
-
-def with_interval(estimate: Estimate) -> str:
-    """A rate with its interval, as reports print it.
-
-    Examples
-    --------
-    >>> with_interval(korn_graubard([0] * 12, [1] * 12))
-    '0 % (0–26 %)'
-    """
-    return f"{percent(estimate.value)} % ({percent(estimate.low)}–{percent(estimate.high)} %)"

@@ -33,27 +33,12 @@ What = Literal["accuracy", "instability"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
-    """What one changed prompt does to one net difference, or to one interaction.
-
-    Attributes
-    ----------
-    mitigation : str
-        The changed prompt.
-    before, after : Claim
-        Under the first prompt, under the changed one.
-    change : Claim
-        Their difference, answer by answer; its estimate is in ``unit`` and moves towards 0 where a difference shrinks.
-    unit : str
-        What ``change`` counts in.
-    effect : str
-        ``reversed``: the difference is shown the other way round, and the change is shown; ``reduced`` and ``larger``:
-        the change is shown, and goes towards none or away from it.
-    """
+    """What one changed prompt does to one net difference, or to one interaction."""
 
     mitigation: str
     before: Claim
     after: Claim
-    change: Claim
+    change: Claim  # answer by answer, in ``unit``; it moves towards 0 where a difference shrinks
     unit: str
     effect: Effect
 
@@ -100,19 +85,7 @@ def _key(claim: Claim) -> tuple[object, ...]:
 
 
 def compare(table: Observations, question: Question, base: str, golds: Mapping[str, object] | None = None) -> Mitigated:
-    """Lay the prompts of ``table`` beside the prompt ``base``.
-
-    Parameters
-    ----------
-    table : Observations
-        Formats are prompts.
-    question : Question
-        Of the run.
-    base : str
-        The format that the others are compared with.
-    golds : mapping of str to str or tuple, optional
-        Text → its label, as the task reads it.
-    """
+    """Lay the prompts of ``table`` beside the prompt ``base``."""
     made = {(c.format, *_key(c)): c for c in _claims(table, question)}
     changes = []
     for unit, claim in _changed(table, question, base):

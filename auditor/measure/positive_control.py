@@ -35,15 +35,6 @@ def control(
 ) -> PositiveControl:
     """Judge the answers to the pairs of a control.
 
-    Parameters
-    ----------
-    pairs, differ : sequence
-        The answers to each pair, and whether the oracle calls them different.
-    scale : str
-        The scale of the claims. Where an answer has no score on it, the control goes by the share of pairs.
-    score_of : str or None
-        The label whose log odds are the score.
-
     Examples
     --------
     >>> said = [Answer(status="ok", value="yes", scores={"yes": p}) for p in (0.9, 0.8, 0.3, 0.2)]

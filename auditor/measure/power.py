@@ -49,19 +49,7 @@ def reach(
     seed: int = 0,
     times: Mapping[str, float] = MappingProxyType({}),
 ) -> Power:
-    """What the net claims of a plan can show.
-
-    Parameters
-    ----------
-    versions : Observations
-        The versions of texts that are asked about.
-    question : Question
-        What the claims are about.
-    families : int
-        How often each claim is made: models times formats times labels.
-    times : mapping of str to float
-        Attribute → how many texts one of ``versions`` counts for, where they are of a sample.
-    """
+    """What the net claims of a plan can show."""
     kept, ratio = _part(versions)
     rng = np.random.default_rng(seed)
     base = np.array([_margins(kept, rng) for _ in range(DRAWS)]).T

@@ -46,19 +46,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """The metrics of one variant against its original; a metric that could not be measured is missing.
-
-    Attributes
-    ----------
-    signed : mapping of str to (float, float)
-        Metric → mean of the original's answers, mean of the variant's.
-    noise : mapping of str to float
-        Signed metric → mean absolute difference of two answers to one prompt.
-    between, within, largest : mapping of str to float
-        Unsigned metric → mean distance between the sides, mean distance inside them, and the largest one inside.
-    splits : mapping of str to tuple of float
-        Unsigned metric → the excess for every way to deal the answers to the two prompts, the real one first.
-    """
+    """The metrics of one variant against its original; a metric that could not be measured is missing."""
 
     signed: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     noise: Mapping[str, float] = field(default_factory=dict)

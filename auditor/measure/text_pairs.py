@@ -95,20 +95,7 @@ class Difference:
 def study(
     metrics: Metrics, *, deterministic: Mapping[str, bool], seed: int = 7, resamples: int | None = None
 ) -> list[Difference]:
-    """All metrics of a run, distances first: one family, whose p values `decide` adjusts.
-
-    Parameters
-    ----------
-    metrics : Metrics
-        Of the variants that count, and of placebos.
-    deterministic : mapping of str to bool
-        By model, as declared.
-    seed : int
-        Of the tests.
-    resamples : int or None
-        Patterns for each test, at least; None means as many as four directions need.
-        More where the family is so large that they could show nothing.
-    """
+    """All metrics of a run, distances first: one family, whose p values `decide` adjusts."""
     ways = metrics.places()
     least = resamples_for(4 * len({way.directions for way in ways})) if resamples is None else resamples
     rows_in_all = len(SIGNED) * len(ways) + len(UNSIGNED) * len({way[:3] for way in ways})

@@ -257,17 +257,12 @@ def test_a_judge_shows_what_it_prefers_only_if_it_can_tell(
         assert told["pairs"]["inconsistent"] == told["pairs"]["pairs"] > 0
 
 
-@pytest.mark.parametrize("task", ["salary", "letter"])
-def test_reports_show_the_section(task: str) -> None:
-    def answer(text: str, rng: Random) -> str:
-        return f"{60_000 + 9000 * bool(WOMAN.search(text))}" if task == "salary" else f"Fine work, {rng.random()}"
-
+def test_reports_show_the_section() -> None:
     from auditor.report.html import HtmlReport
 
-    result = run(task, answer, n=8)
-    title = "Scores: how they were compared" if task == "salary" else "Texts in pairs"
-    assert title in result.to_text(width=100, full=True)
-    assert title in HtmlReport().render(result.run, result.evidence)
+    result = run("letter", lambda text, rng: f"Fine work, {rng.random()}", n=8)
+    for text in (result.to_text(width=100, full=True), HtmlReport().render(result.run, result.evidence)):
+        assert "Texts in pairs" in text
 
 
 @pytest.mark.slow

@@ -133,33 +133,6 @@ def test_levels_rise_with_what_was_filled_in(filled: dict[str, Any]) -> None:
     assert "Lacking" not in found["What it gives"]
 
 
-def test_the_alternative_is_said_to_be_missing() -> None:
-    clauses = levels("nj-disparate-impact", SPECIMEN.record())
-    clause = next(c for ref, c in clauses.items() if ref.startswith("13:16-2.2(c)"))
-    assert clause["This report"] == "not covered"
-    assert "audit mitigate" in clause["What it gives"]
-
-
-@pytest.mark.parametrize(
-    ("name", "years"), [("us-six-factors", "4 years"), ("co-admt", "3 years"), ("eu-ai-act", "10 years")]
-)
-def test_how_long_records_are_kept(name: str, years: str) -> None:
-    (status,) = sections(name, SPECIMEN.record())["status"]
-    kept = next(line["value"] for line in status["lines"] if line["name"] == "Keep for")
-    assert kept.startswith(years)
-    assert "secondary source" in kept
-
-
-def test_untested_grounds_are_named() -> None:
-    made = sections("eu-ai-act", SPECIMEN.record())
-    tested = {line["Ground"]: line["Tested as"] for line in made["grounds"][0]["lines"]}
-    assert tested["sex"] == "gender"
-    assert tested["disability"] == tested["language"] == "– not tested"
-    told = next(t for t in made["says"][-1]["items"] if t.startswith("Grounds"))
-    assert "disability" in told
-    assert "sex," not in told
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -13,7 +13,7 @@ from auditor.cli.main import run as cli
 from auditor.core import errors, explain, types
 from auditor.core.errors import CallError, UnknownPlugin
 from auditor.core.registry import CHECKS
-from auditor.measure import findings, hidden, run_changes
+from auditor.measure import comparison, findings, hidden
 
 PACKAGE = Path(explain.__file__).parents[1]
 
@@ -29,8 +29,8 @@ LITERALS = {
     *get_args(types.AnswerStatus),
     *get_args(types.EditKind),
     *get_args(types.Sampling),
-    *get_args(run_changes.Change),
-    *get_args(run_changes.Fate),
+    *get_args(comparison.Change),
+    *get_args(comparison.Fate),
     "claim", "hidden", "violation", "complete", "partial", "mixed", "active", "expired", "unmatched",
 }  # fmt: skip
 CODES = {

@@ -203,6 +203,10 @@ def test_a_run_that_shows_nothing_says_why(name: str, tmp_path: Path) -> None:
     assert len(text.splitlines()) <= 40
     assert said in flat(text)
     assert "▲ Women" not in text
+    if name == "too little":
+        assert re.search(
+            r"A difference of \d+ points in gender would have been seen in 8 of 10 such runs\.", flat(text)
+        )
     after = text[text.index("complete" if result.complete else "· partial") :].splitlines()[1]
     assert after.startswith(second)
     short(text)
@@ -279,17 +283,6 @@ def test_the_model_of_the_headline_leads_and_equal_checks_stand_once() -> None:
     assert places == sorted(places)
     assert text.count("CHECKS") == 2
     assert re.search(r"CHECKS \S+blind and \S+other: positive control", flat(text))
-
-
-@pytest.mark.slow
-def test_two_models_stand_in_one_table(tmp_path: Path) -> None:
-    a, b = (lambda text: against_women(text)), (lambda text: hiring(text))
-    a.__qualname__, b.__qualname__ = "worse", "blind"
-    result = audit("hiring", model=[a, b], limit=60, attributes="gender", order=1, replicates=1, out=None)
-    text = first(result)
-    assert re.search(r"\d+ texts, model \S*worse", flat(text))
-    assert re.search(r"worse\n(  gender\n)?▲ ", text)
-    assert re.search(r"blind\n(  gender\n)?\? ", text)
     assert "DO " not in text  # nothing was written that a command could be about
 
 
@@ -377,37 +370,6 @@ def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
     short(text)
     assert len(text.splitlines()) <= 40
     return text
-
-
-@pytest.mark.slow
-def test_a_planted_difference_on_the_screen(door: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = printed(capsys, *HIRING, "--model", f"python:{door}:against")
-    told = flat(text)
-    assert re.search(r"▲ Women and girls were invited in 0 of 100 texts, men and boys in \d\d\.", told)
-    assert re.search(r"that is \d\d points less \(95 %: \d\d to \d\d\)\. \d\d texts, model python:\S+:against:", told)
-    assert "Chance alone would give this in fewer than 1 of 10,000 such runs." in told
-    assert re.search(r"male \d\d % · female 0 %.*├─*●─*┤", text)
-    do = told.partition("DO read the 5 clearest texts")[2]
-    assert "audit show " in do
-
-
-@pytest.mark.slow
-def test_nothing_to_find_says_how_small_a_difference_would_have_been_seen(
-    door: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    told = flat(printed(capsys, *HIRING, "--model", f"python:{door}:work"))
-    assert "? No difference between groups was shown, in 4 comparisons." in told
-    assert re.search(r"Women and girls were invited in \d\d of 100 texts, men and boys in \d\d\.", told)
-    assert re.search(r"A difference of \d+ points in gender would have been seen in 8 of 10 such runs\.", told)
-    assert "▲" not in told
-
-
-@pytest.mark.slow
-def test_a_model_that_always_says_the_same_cannot_be_judged(door: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = printed(capsys, *HIRING, "--model", f"python:{door}:constant")
-    assert re.search(r"constant cannot be judged: all its \d+ answers are “invite”\.", flat(text))
-    assert "net difference" not in text
-    assert "DO go on" in flat(text)
 
 
 @pytest.mark.slow

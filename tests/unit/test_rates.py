@@ -1,18 +1,16 @@
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from typing import Any
 
-import msgspec
 import pytest
 from judged import shape, table_of
 
 from auditor.core.types import Answer, Interaction, Verdict
 from auditor.measure.findings import findings
 from auditor.measure.hidden import Settings, hidden_text
-from auditor.measure.intervals import korn_graubard, mean_share, percent, with_interval
+from auditor.measure.intervals import mean_share, percent
 from auditor.measure.observations import Arm, Observations, Shape
 from auditor.measure.rates import estimates, noise_floor
 
@@ -93,12 +91,6 @@ def test_hidden_rates_leave_out_what_could_not_be_settled() -> None:
     assert "1 joint violations left out" in rate["estimate"]["note"]
 
 
-def test_nothing_judged_gives_no_rate() -> None:
-    found = estimates(table_of([verdict(0, "a", "skipped")]))
-    assert {row["name"] for row in found} == {"valid_share"}
-    assert estimates(Observations()) == []
-
-
 def test_valid_share_by_attribute_set() -> None:
     valid, discarded = Observations(), Observations()
     for table, text, attributes, n in (
@@ -177,10 +169,6 @@ def test_percentages(share: float, text: str) -> None:
     assert percent(share) == text
 
 
-def test_none_of_twelve_prints_its_interval() -> None:
-    assert with_interval(korn_graubard([0] * 12, [8] * 12)) == "0 % (0–26 %)"
-
-
 # -- findings -----------------------------------------------------------------------------------------------
 
 
@@ -245,9 +233,3 @@ def test_a_claim_without_a_judged_seed_is_not_tested() -> None:
     table = table_of([verdict(0, "a", "skipped")], {"c0.a": shape(("gender",), GENDER)})
     (found,) = findings([table], Settings(deterministic={"m": True}))
     assert (found.verdict, found.rate) == ("not_tested", None)
-
-
-def test_findings_are_plain_data_and_say_only_what_was_measured() -> None:
-    found = findings([world()], Settings(deterministic={"m": True}))
-    text = json.dumps(msgspec.to_builtins(found), allow_nan=False)
-    assert not FORBIDDEN.search(text)

@@ -30,18 +30,8 @@ STRICT = {"extra": "forbid"}  # pydantic refuses unknown fields
 class Clause:
     """One provision: what it asks, and what a report of this kind can give for it.
 
-    Attributes
-    ----------
-    level, otherwise : str
-        The level where the record has all of ``needs`` (keys of `NEEDS`), and the level where it does not.
-    sections : tuple of str
-        Sections (keys of `SECTIONS`) that give something for it. None only where nothing is given.
-    fields : tuple of str
-        What people have to fill in for it (`auditor.report.legal.fill`).
-    read : str
-        How the text was read, a key of `READ`.
-    source, consulted : str, datetime.date or None
-        Key of `Framework.sources` (else the first), and when it was read (else the date of the framework).
+    It has ``level`` where the record has all ``needs`` (keys of `NEEDS`), else ``otherwise``. ``sections`` are keys of
+    `SECTIONS`, ``fields`` what people fill in, ``read`` a key of `READ`, ``source`` a key of `Framework.sources`.
     """
 
     __pydantic_config__: ClassVar = STRICT
@@ -196,16 +186,9 @@ def _wrong(path: Path, made: Framework) -> list[str]:
 def cross(
     framework: Framework, has: Collection[str], absent: Collection[str] = (), filled: Collection[str] = ()
 ) -> tuple[Crossing, ...]:
-    """Decide every clause.
+    """Decide every clause, by the needs that the record ``has`` and the fields that are ``filled`` in.
 
-    Parameters
-    ----------
-    has : collection of str
-        The keys of `NEEDS` that the record has.
-    absent : collection of str
-        Sections in which this report has nothing. A clause with evidence in such sections only is not covered.
-    filled : collection of str
-        Names of the fields that are filled in. What rests on fields alone is not covered without any.
+    A clause with evidence only in sections that are ``absent`` is not covered, nor one that rests on empty fields.
     """
     labels = {**fill.FIELDS, **framework.fields}
     crossings = []

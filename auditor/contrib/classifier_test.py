@@ -1,10 +1,9 @@
-"""Whether answers about two groups can be told apart when the words that name them are masked.
+"""A classifier two-sample test for pairs of texts: a rule on masked words says which answer is about whom.
 
-A classifier two-sample test for pairs: for each source text the words of its answer about the one group less those of
-its answer about the other. A linear rule is learned from other source texts, and says of a pair which answer is about
-whom. Without an effect the two answers of a text could change places, so the signs of whole texts are flipped for the
-p value, and the rule learned anew: the test is exact whatever the rule. With placebo pairs, a rule is learned from them
-in the same way, and only what goes beyond its hits is an effect of the group.
+For each source text the words of its answer about one group less those of its answer about the other. A linear rule is
+learned from other source texts. Without an effect the two answers of a text could change places, so the signs of whole
+texts are flipped for the p value, and the rule is learned anew: the test is exact whatever the rule. With placebo
+pairs, only what goes beyond the hits of a rule learned from them is an effect of the group.
 
 References
 ----------
@@ -36,7 +35,7 @@ Bag = frozenset[str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pair:
-    """Two answers to versions of one source text, as the words that stand in them."""
+    """Two answers to versions of one source text, as sets of words."""
 
     text: str
     first: Bag
@@ -45,7 +44,7 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Word:
-    """A word that tells answers apart, and in how many pairs it stands on one side alone."""
+    """A word of the rule, and in how many pairs it is on one side alone."""
 
     word: str
     first: int
@@ -53,8 +52,8 @@ class Word:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ToldApart:
-    """What the test says; ``share`` of pairs is told apart, of which half is chance.
+class Classified:
+    """Result of the test: the share of pairs that the rule gets right, of which half is chance.
 
     ``placebo`` is the share of placebo pairs, ``beyond`` the p value of the difference to them; None without any.
     """
@@ -73,23 +72,15 @@ class ToldApart:
         return self.p_value if self.beyond is None or self.p_value is None else max(self.p_value, self.beyond)
 
 
-def told_apart(pairs: Sequence[Pair], placebos: Sequence[Pair] = (), *, seed: int = 7, flips: int = FLIPS) -> ToldApart:
-    """Test whether the first answers of ``pairs`` can be told from the second ones.
+def classify(pairs: Sequence[Pair], placebos: Sequence[Pair] = (), *, seed: int = 7, flips: int = FLIPS) -> Classified:
+    """Test whether a rule distinguishes the first answers of ``pairs`` from the second ones.
 
-    Parameters
-    ----------
-    pairs : sequence of Pair
-        Several of one text are learned from, left out and flipped together.
-    placebos : sequence of Pair
-        Pairs of which neither differs in who it is about.
-    seed : int
-        Of folds and flips.
-    flips : int
-        How many.
+    ``placebos`` are pairs of which neither differs in who it is about. Several pairs of one text are learned from,
+    left out and flipped together.
     """
     texts = sorted({pair.text for pair in pairs})
     if len(texts) < MIN_TEXTS:
-        return ToldApart(texts=len(texts), pairs=len(pairs), share=None, p_value=None)
+        return Classified(texts=len(texts), pairs=len(pairs), share=None, p_value=None)
     own = _Test(pairs, texts, seed)
     observed = own.hits(np.ones(len(texts)))
     rng = np.random.default_rng(seed)
@@ -103,7 +94,7 @@ def told_apart(pairs: Sequence[Pair], placebos: Sequence[Pair] = (), *, seed: in
         mine = observed[np.searchsorted(texts, shared)]
         placebo = float(theirs.mean())
         beyond = float(sign_flip(mine - theirs, rng=rng, alternative="greater"))
-    return ToldApart(
+    return Classified(
         texts=len(texts),
         pairs=len(pairs),
         share=float(observed.mean()),
@@ -151,7 +142,7 @@ class _Test:
         return out
 
     def hits(self, signs: Floats) -> Floats:
-        """Of each text the share of its pairs that a rule from other texts tells apart; a draw is half of one."""
+        """Of each text the share of its pairs that a rule from other texts gets right; a draw is half of one."""
         right = np.zeros(len(self._row_text))
         for held in self._of_fold:
             score = (self._x @ self.weights(signs, ~held)) * signs[self._row_text]

@@ -1,4 +1,4 @@
-"""Texts about two groups: figures of how they are written, and whether they can be told apart without identity words."""
+"""Texts about two groups: figures of how they are written, and whether a rule distinguishes them without identity words."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from random import Random
 import pytest
 
 from auditor.cli.main import run
+from auditor.contrib.classifier_test import Pair, classify
 from auditor.contrib.free_text import identity, masked_text
-from auditor.measure.told_apart import Pair, told_apart
 from auditor.text.english import FIGURES, reading_ease
 
 COMMON = [f"word{n}" for n in range(40)]
@@ -30,7 +30,7 @@ def pairs(rng: Random, texts: int, planted: float, prefix: str = "t") -> list[Pa
 
 
 def test_a_word_that_follows_the_group_is_found_and_named() -> None:
-    found = told_apart(pairs(Random(1), 60, 0.5))
+    found = classify(pairs(Random(1), 60, 0.5))
     assert found.p_value is not None
     assert found.p_value < 0.01
     assert found.words[0].word == "kind"
@@ -39,21 +39,21 @@ def test_a_word_that_follows_the_group_is_found_and_named() -> None:
 
 def test_without_an_effect_little_is_found() -> None:
     rng = Random(2)
-    p_values = [told_apart(pairs(rng, 25, 0.0), flips=99).p_value for _ in range(20)]
+    p_values = [classify(pairs(rng, 25, 0.0), flips=99).p_value for _ in range(20)]
     assert sum(p is not None and p < 0.05 for p in p_values) <= 4
 
 
 def test_what_placebo_edits_do_as_well_is_no_effect_of_the_group() -> None:
     rng = Random(3)
-    both = told_apart(pairs(rng, 60, 0.5), pairs(rng, 60, 0.5), flips=99)
-    alone = told_apart(pairs(rng, 60, 0.9), pairs(rng, 60, 0.0), flips=99)
+    both = classify(pairs(rng, 60, 0.5), pairs(rng, 60, 0.5), flips=99)
+    alone = classify(pairs(rng, 60, 0.9), pairs(rng, 60, 0.0), flips=99)
     assert both.p is not None
     assert alone.p is not None
     assert both.p > 0.05 > alone.p
 
 
 def test_few_texts_are_not_tested() -> None:
-    assert told_apart(pairs(Random(4), 11, 0.9)).share is None
+    assert classify(pairs(Random(4), 11, 0.9)).share is None
 
 
 @pytest.mark.parametrize(
