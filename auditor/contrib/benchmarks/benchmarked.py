@@ -75,7 +75,7 @@ class Benchmarked(msgspec.Struct, frozen=True, kw_only=True):
         """Lay the result out as a report."""
         about = facts(self.benchmark)
         return doc.Document(
-            title=f"{about.title}: answers of {self.model}",
+            title=f"{about.title}: {self.model}",
             sections=(
                 doc.section("result", "Result", list(_finding(self, about))),
                 doc.section("scores", f"Scores as published, with 95 % intervals by {about.unit}", _scores(self)),
