@@ -178,8 +178,8 @@ def measured(task: str, options: Sequence[str], out: Path, limit: int) -> dict[s
     folders = sorted(out.glob("2*"))
     calls = answers = 0
     if folders:
-        record = json.loads((folders[-1] / "run.json").read_bytes())
-        calls, answers = record["spent"]["calls"], record["counts"].get("answers", 0)
+        answers = (folders[-1] / "responses.jsonl").read_bytes().count(b"\n")
+        calls = json.loads((folders[-1] / "spent.json").read_bytes())["calls"]
     headline = next((line for line in screen.splitlines() if re.match(r"[▲?–●] ", line)), error.strip()[-200:])
     return {
         "task": task, "calls": calls, "answers": answers, "seconds": round(seconds), "exit": code,
