@@ -81,13 +81,15 @@ def _scores(record: RunRecord, search: Tabular) -> Iterator[doc.Section]:
         caption = "Each score with its interval, the rows behind it, and how it was obtained"
         scores = doc.table(caption, "Score | Columns | Value | #Rows | Interval by | Verdict", lines)
         title = "Minimal sets" if search.mode == "search" else "Scores"
-        yield doc.section("scores", title, scores, doc.Items(tuple(notes)), brief=True)
+        yield doc.section("scores", title, scores, brief=True)
+        yield doc.section("meanings", "What each score means", doc.Items(tuple(notes)))
 
 
 def _findings(record: RunRecord) -> Iterator[doc.Section]:
     if rows := tuple(claimed.rows(record)):
         block = doc.Findings(f"{words.plural(len(rows), 'finding')}, in a sentence each", rows)
-        yield doc.section("findings", "Findings", block, brief=True)
+        shown = any(row.finding.verdict == "shown" for row in rows)
+        yield doc.section("findings", "Findings", block, brief=shown)
 
 
 def _lattice(search: Tabular) -> Iterator[doc.Section]:

@@ -102,8 +102,8 @@ def prepare(
     brought = own_pairs.suite_of(plan) if brings and cases is None and seeds is None else None
     if models is None:
         models = _models(plan, task) if need_models else []
-    given, slow = plan, not all(model.fast for model in models)
-    plan = given.settled(slow=slow, looks=not task.kind.text and brought is None)
+    typed, slow = plan, not all(model.fast for model in models)
+    plan = typed.settled(slow=slow, looks=not task.kind.text and brought is None)
     if cases is not None:
         made = Stages(StoredCases(cases), None, None, None)
     elif brought is not None:
@@ -142,7 +142,7 @@ def prepare(
         texts=texts,
         judge=judge,
         placebos=made.placebos,
-        open=given if plan.max_calls != given.max_calls else None,
+        open=typed if plan.max_calls != typed.max_calls else None,
         facts=facts,
         parser=made.parser,
     )

@@ -399,7 +399,7 @@ def _of_rows(page: Page, *names: str) -> list[doc.Block]:
 def _rows(page: Page) -> Iterator[doc.Block]:
     if page.kind == "rows":
         yield from (doc.Text(note, "note") for note in page.gate_notes)
-        yield from _of_rows(page, "summary", "scores")
+        yield from _of_rows(page, "summary", "scores", "meanings")
     else:
         yield doc.Text(words.text("no_rows"))
 
