@@ -19,6 +19,7 @@ COMMANDS = {  # module and function below `auditor.cli`, and one line of help; t
     "resume": ("run:resume", "Finish a run that was cut off; no answered call is repeated."),
     "show": ("examine:show", "Show a finding with its prompts and answers, ask it again, or explain a code."),
     "report": ("report:report", "Render a run's report again, in any format, without calling the model."),
+    "choose": ("trials:choose", "Which of several candidates: pairs in both orders, or rankings."),
     "compare": ("compare:compare", "Compare two runs: better, worse, new, gone."),
     "import": ("imports:import_", "Make a run of recorded answers."),
     "list": ("", "List models, tasks, dictionaries, grammars, plug-ins, the cache; check files of yours."),

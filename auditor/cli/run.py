@@ -249,10 +249,15 @@ def resume(
     if folder.plan.get("kind") == "tabular":
         ours = {name: value for name, value in limits.items() if name != "anyway"}  # rows have no control
         return tabular.go_on(path, ours, consented, format, fail_on, full=full)
+    panels = "panels" in folder.plan
     if (path / "run.json").is_file() and folder.record().get("status") == "complete":
         complain(f"Nothing was left to ask: {path} is complete.")
+        if panels:
+            return 0
         result = load(path) if (path / "report.html").is_file() else settle(folder)
         return finish(result, format=format, fail_on=fail_on, full=full)
     named = run_folders.Named.of((folder.plan.get("plan") or {}) | limits)
     named.consent(path, again=f"resume {quoted(path)}", **consented)
+    if panels:
+        return trials.resume_panels(path, limits, format)
     return finish(go(path, observe=Draw(), limits=limits), format=format, fail_on=fail_on, full=full)

@@ -1,4 +1,4 @@
-"""``audit mitigate`` and ``augment``: changed prompts, and texts to train with."""
+"""``audit mitigate``, ``augment`` and ``choose``: changed prompts, texts to train with, which of several people."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+import msgspec
+
 from auditor.cli import frame, run_folders
 from auditor.cli.frame import option, takes
 from auditor.cli.run_folders import agree, find_run, find_text_run
 from auditor.cli.screen import Draw, put, say
-from auditor.core.plan import Plan
+from auditor.core.options import MOST_TIMES
+from auditor.core.plan import Plan, resolve
 from auditor.core.record import Counts
-from auditor.core.shown import plural, quoted
+from auditor.core.shown import plural, quoted, verb
 from auditor.core.types import names
 from auditor.report.words import cost, visible
 from auditor.store.disk import write_json
@@ -23,6 +27,7 @@ from auditor.store.folder import RunFolder
 from auditor.store.integrity import require_intact
 
 if TYPE_CHECKING:
+    from auditor.run.choose import Compared
     from auditor.run.mitigate import Prepared
 
 
@@ -170,3 +175,91 @@ def augment(
     lines += [f"left out, {why}: {n}" for why, n in texts.dropped.items()]
     say(*lines)
     return 0
+
+
+@takes("choose", Plan)
+@frame.flag("--candidates", default=2, help="2: which of two, in both orders (default); 3 to 10: rank them.")
+@frame.flag(
+    "--repeats",
+    default=1,
+    type=click.IntRange(1, MOST_TIMES),
+    help="Times each order of a pair is asked; or rankings of a text (at least as many as places).",
+)
+@frame.page
+@frame.config
+@frame.yes
+def choose(*, candidates: int, repeats: int, format: str, config: Path | None, yes: bool, **options: object) -> int:
+    """Show candidates who differ in nothing but who they are side by side, and measure who is chosen."""
+    from auditor.run import choose as asking
+    from auditor.run.panels import task_of
+
+    plan = resolve(options, config)
+    task_of(plan.task, candidates)  # a slip is told before the question
+    agree(
+        plan.models,
+        limited=plan.limited,
+        yes=yes,
+        limits="--max-calls N, or --max-cost USD",
+        show=lambda: "Two calls for each pair of versions, or one for each ranking; set a limit to be sure.",
+    )
+    return _show(plan.task, asking.compare(plan, candidates, repeats, Draw()), format)
+
+
+def resume_panels(path: Path, limits: Mapping[str, object], format: str) -> int:
+    """Go on with the panels in ``path``."""
+    from auditor.run.choose import resume
+
+    plan, done = resume(path, dict(limits), Draw())
+    return _show(plan.task, done, format)
+
+
+def _show(task: str, done: Compared, format: str) -> int:
+    """Print what a run of panels came to, and write its page."""
+    from auditor.report import html, studies
+
+    document = studies.choices(
+        f"{task}: {'which of two' if done.kind == 'choice' else 'rankings'}",
+        done.kind,
+        " ".join((f"{plural(done.texts, 'text')}.", *(_said(done, name) for name in done.seen))),
+        done.claims,
+        {m: {g: s.ranks[g] / n for g, n in s.of.items()} for m, s in done.seen.items()},
+        done.impact,
+    )
+    values: dict[str, object] = {
+        "path": str(done.path),
+        "kind": done.kind,
+        "complete": done.complete,
+        "texts": done.texts,
+        "claims": msgspec.to_builtins(done.claims),
+        **done.spent,
+        "seen": {model: one.as_record() for model, one in done.seen.items()},
+        "position": {model: done.position(model) for model in done.seen},
+        "impact": {
+            model: {row.count.category: None if row.ratio is None else float(row.ratio) for row in table.rows}
+            for model, table in done.impact.items()
+        },
+    }
+    (done.path / "report.html").write_text(html.write(document), encoding="utf-8")
+    put(values, format, document)
+    say(f"Report: {Path(done.path) / 'report.html'}", to=sys.stderr)
+    if not done.complete:
+        say(f"Incomplete: {done.reason}. Go on with: audit resume {quoted(done.path)}", to=sys.stderr)
+    return 0 if done.complete else 3
+
+
+def _said(done: Compared, model: str) -> str:
+    from auditor.run.panels import TIE
+
+    seen = done.seen[model]
+    lost = seen.answers.total() - seen.answers["ok"]
+    position = done.position(model)
+    parts = [f"{model}: {seen.answers.total():,} answers, {lost:,} of them refused or not readable"]
+    if seen.not_asked:
+        parts.append(f"{plural(seen.not_asked, 'question')} {verb(seen.not_asked, 'was', 'were')} not asked")
+    if position is not None:
+        parts.append(
+            f"the first place is taken {100 * position:+.0f} points more often than the last".replace("-", "−")
+        )
+    if done.kind == "choice":
+        parts.append(f"{seen.chosen[TIE]:,} ties")
+    return "; ".join(parts) + "."

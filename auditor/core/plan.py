@@ -29,7 +29,19 @@ from auditor.core.options import (
     about,
     near,
 )
-from auditor.core.shared_plan import ASKED, CHANGED, LABELLED, LIMITS, MAKE, MEASURED, OUTPUT, RUN, TEXTS, SharedPlan
+from auditor.core.shared_plan import (
+    ASKED,
+    CHANGED,
+    CHOOSE,
+    LABELLED,
+    LIMITS,
+    MAKE,
+    MEASURED,
+    OUTPUT,
+    RUN,
+    TEXTS,
+    SharedPlan,
+)
 
 SUITES = ("mutation", "joint-first", "grammar")  # beside them those of other packages: `auditor.run.stages`
 REFERENCES = ("equal", "bls")
@@ -140,7 +152,7 @@ class Plan(SharedPlan):
     # fmt: off
     task: Annotated[str, Option("--task", ASKED, TEXTS, "Task name, or a task file: audit list tasks.", first=True)
     ] = "sentiment"
-    models: Annotated[Names, Option("--model", ASKED, RUN | {"agent"},
+    models: Annotated[Names, Option("--model", ASKED, RUN | {"agent", "choose"},
         "Model spec; several share one report. E.g. vader, reviews, openai:NAME, langchain:PROVIDER:NAME, "
         "http:FILE.yaml, hf:ID, python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE. See: audit list models.",
         repeated=True, first=True)] = ()
@@ -161,9 +173,9 @@ class Plan(SharedPlan):
     judge: Annotated[Names, Option("--judge", ASKED, RUN,
         "Tasks of kind generation: a model spec that compares answers in pairs, in both orders; or encoder:hf:NAME, "
         "which compares meanings.", repeated=True)] = ()
-    attributes: Annotated[Names | None, Option("--attributes", CHANGED, MAKE,
+    attributes: Annotated[Names | None, Option("--attributes", CHANGED, CHOOSE,
         "Comma-separated, e.g. gender,race. Default: those that the texts name.", first=True)] = None
-    groups: Annotated[Names, AfterValidator(_of_groups), Option("--groups", CHANGED, MAKE,
+    groups: Annotated[Names, AfterValidator(_of_groups), Option("--groups", CHANGED, CHOOSE,
         "ATTRIBUTE:GROUP, comma-separated, e.g. age:old,gender:female: only changes to these groups, or from them "
         "to any other; gender:female/male: between the two. Default: all groups.")] = ()
     order: Annotated[int, Field(ge=1, le=4), Option("--order", CHANGED, MAKE,
@@ -177,18 +189,18 @@ class Plan(SharedPlan):
         repeated=True)] = ()
     protocol: Annotated[Literal["default", "hinter", "astraea"], Option("--protocol", MEASURED, MAKE,
         "default, or hinter, astraea: the paper's own counting, without controls.")] = "default"
-    dictionaries: Annotated[Names, Option("--dictionary", CHANGED, MAKE,
+    dictionaries: Annotated[Names, Option("--dictionary", CHANGED, CHOOSE,
         "[ATTRIBUTE=]FILE: a dictionary, or a raw pair file source;target.", repeated=True)] = ()
     who: Annotated[Literal["", "subject", "subject-or-all", "each", "all-one-way", "all"], Option(
-        "--who", CHANGED, MAKE,
+        "--who", CHANGED, CHOOSE,
         "Whose words are changed: subject (the person who is judged; default of tasks that name one), "
         "subject-or-all (everybody's where that is not clear), each (one person at a time), all-one-way "
         "(everybody's, of a man and a woman one at a time; default of other tasks), all.")] = ""
-    carrier: Annotated[tuple[Literal["words", "name", "statement"], ...], Listed, Option("--carrier", CHANGED, MAKE,
+    carrier: Annotated[tuple[Literal["words", "name", "statement"], ...], Listed, Option("--carrier", CHANGED, CHOOSE,
         "What states an attribute of the person who is judged: words (those of the text), name (a line with a "
         "name), statement (a sentence); with commas, the first that fits a text (default: words,name where the task"
         " has a subject, else words).")] = ()
-    per_seed: Annotated[Count | None, BeforeValidator(_all), Option("--per-seed", CHANGED, MAKE,
+    per_seed: Annotated[Count | None, BeforeValidator(_all), Option("--per-seed", CHANGED, CHOOSE,
         "Variants per seed and attribute set (default 8, under --protocol hinter all; 0 = all).")] = 8
     wordings: Annotated[Count, Option("--wordings", CHANGED, MAKE,
         "Ask both sides of each text in so many neutral wordings.")] = 1

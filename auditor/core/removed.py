@@ -8,7 +8,6 @@ COMMANDS: Mapping[str, str] = {
     "score": "use audit import --generated RUN ANSWERS",
     "replay": "use audit show RUN ID --again",
     "explain": "use audit show CODE",
-    "choose": "use audit run: it asks about one person at a time",
     "watch": "use audit compare BEFORE AFTER on the last two runs",
     "groups": "read the differences between groups in audit report RUN --full",
     "models": "use audit list models",

@@ -27,11 +27,12 @@ from auditor.core.secrets import hidden
 RUN = frozenset({"run", "plan freeze"})
 ROWS = frozenset({"tabular", "plan freeze tabular"})
 MAKE = RUN | {"generate"}
-TEXTS = MAKE | {"agent"}
+CHOOSE = MAKE | {"choose"}  # what makes versions of given texts
+TEXTS = CHOOSE | {"agent"}
 LABELLED = MAKE | {"doctor"}  # what reads answers as labels
-ASK = RUN | {"agent", "doctor"}
-LIMIT = RUN | ROWS | {"agent", "resume", "mitigate"}
-OPERATE = frozenset({"run", "tabular", "agent", "mitigate"})
+ASK = RUN | {"agent", "doctor", "choose"}
+LIMIT = RUN | ROWS | {"agent", "resume", "mitigate", "choose"}
+OPERATE = frozenset({"run", "tabular", "agent", "mitigate", "choose"})
 ASKED, CHANGED, LIMITS, FURTHER = Group
 MEASURED, OUTPUT = CHANGED, LIMITS
 NO_TEMPERATURE = "none"

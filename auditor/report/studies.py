@@ -1,12 +1,13 @@
-"""The document of changed prompts: what each does to a run."""
+"""Documents of changed prompts, and of choices and rankings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from auditor.core.record import Claim
+from auditor.measure.impact import ImpactTable, ratio_text
 from auditor.measure.mitigation import Change, Effect, Mitigated, Side
-from auditor.report import matrix, words
+from auditor.report import claimed, matrix, words
 from auditor.report.document import Cell, Document, sheet
 
 # -- what changed prompts do ------------------------------------------------------------------------------
@@ -83,3 +84,47 @@ def _side(one: Side) -> tuple[str, ...]:
         f"{words.span(one.after - one.before, one.low, one.high, '+.1f', scale=100)} points",
         words.number(one.p_adjusted),
     )
+
+
+def choices(
+    title: str,
+    kind: str,
+    meta: str,
+    claims: Sequence[Claim],
+    ranks: Mapping[str, Mapping[str, float]],
+    ratios: Mapping[str, ImpactTable],
+) -> Document:
+    """Choices (``kind`` "choice") or rankings of a panel; ``ranks`` and ``ratios`` are by model."""
+    net = sorted((c for c in claims if c.family == "net" and c.verdict != "not_tested"), key=claimed.order)
+    lines = [
+        (
+            f"{c.attribute}: {c.groups[0]}",
+            c.groups[1],
+            c.model,
+            str(c.texts),
+            claimed.net(c),
+            Cell(text=claimed.verdict(c), kind=c.verdict),
+        )
+        for c in net
+    ]
+    columns = "Group | Compared with | Model | Texts | Difference (95 %) | Verdict"
+    sections = sheet("net", "Who is chosen", [words.text(f"{kind}_points")], columns, lines)
+    columns = "Group | Model | Rankings | First place | Mean rank | Impact ratio | 95 %"
+    note = ["Intervals of the ratios take each ranking for independent; the differences above do not."]
+    sections += sheet("groups", "First places and impact ratios", note, columns, _groups(ranks, ratios))
+    return Document(title=title, meta=meta, sections=tuple(sections))
+
+
+def _groups(ranks: Mapping[str, Mapping[str, float]], ratios: Mapping[str, ImpactTable]) -> Iterator[tuple[str, ...]]:
+    for model, impact in ratios.items():
+        for row in impact.rows:
+            group = row.count.category
+            yield (
+                group,
+                model,
+                str(row.count.n),
+                words.percent(float(row.count.rate)) if row.count.rate is not None else "–",
+                f"{ranks[model].get(group, 0):.2f}",
+                ratio_text(row.ratio) if row.ratio is not None else "–",
+                f"{row.interval[0]:.2f} to {row.interval[1]:.2f}" if row.interval else "–",
+            )

@@ -1,0 +1,284 @@
+"""A run of choices or rankings: from a plan to claims about who is chosen."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from auditor._version import __version__
+from auditor.core.errors import ConfigError
+from auditor.core.plan import Plan
+from auditor.core.protocols import Model, Observer
+from auditor.core.record.measured import Claim
+from auditor.core.shared_plan import EVERY
+from auditor.core.types import FORMAT_VERSION, Answer, Case, Progress, Request, Response, Variant
+from auditor.measure import findings, impact
+from auditor.measure.claims import Question
+from auditor.measure.families import claims
+from auditor.measure.observations import Observations, shape_of
+from auditor.models.attempts import Key
+from auditor.models.budget import BOOK
+from auditor.models.client import Client, definitive
+from auditor.run.audit import plan_record, require_same_inputs, run_sync
+from auditor.run.loop import source
+from auditor.run.observed import question
+from auditor.run.panels import FIRST, RANKING, SECOND, TIE, Panel, panels, read, read_ranking, task_of
+from auditor.run.preparation import Parts, prepare, tell_proxies
+from auditor.run.state import silent
+from auditor.store.folder import RunFolder
+from auditor.tasks import Task
+
+UNIT = "points"
+
+
+@dataclass(slots=True)
+class Seen:
+    """What came back of one model."""
+
+    answers: Counter[str] = field(default_factory=Counter)  # by status
+    chosen: Counter[str] = field(default_factory=Counter)  # first, second, tie; or the place of the best
+    top: Counter[str] = field(default_factory=Counter)  # rankings that a group leads
+    of: Counter[str] = field(default_factory=Counter)  # rankings that it stands in
+    ranks: Counter[str] = field(default_factory=Counter)  # sum of its ranks
+    heard: set[Key] = field(default_factory=set)  # questions that were asked, now or before
+    not_asked: int = 0
+
+    def as_record(self) -> dict[str, object]:
+        """Plain data."""
+        return {
+            "answers": dict(self.answers),
+            "not_asked": self.not_asked,
+            "chosen": dict(self.chosen),
+            "top": dict(self.top),
+            "rankings": dict(self.of),
+            "mean_rank": {group: self.ranks[group] / n for group, n in self.of.items()},
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compared:
+    """What a run of panels came to."""
+
+    path: Path
+    kind: str
+    complete: bool
+    reason: str
+    texts: int
+    claims: tuple[Claim, ...]
+    seen: Mapping[str, Seen]
+    impact: Mapping[str, impact.ImpactTable]
+    spent: Mapping[str, object]  # calls and cost, as limits count them
+
+    def position(self, model: str) -> float | None:
+        """How much more often the first place is taken than the last, as a share of answers; None without answers."""
+        chosen = self.seen[model].chosen
+        places = [p for p in sorted(chosen) if p != TIE]
+        total = chosen.total()
+        return (chosen[places[0]] - chosen[places[-1]]) / total if total and len(places) > 1 else None
+
+
+def compare(plan: Plan, candidates: int, repeats: int, observe: Observer = silent) -> Compared:
+    """Ask about candidates side by side, and keep it as a run below ``plan.out``."""
+    task = task_of(plan.task, candidates)
+    if task.turns:
+        raise ConfigError(f"the task {task.name!r} is a conversation, which shows no candidates side by side.")
+    if plan.data is None and task.seeds_path is None:
+        raise ConfigError(f"the task {task.name!r} brings no texts; give some with --data FILE.")
+    kind = task.default_format
+    server = {spec: {**said, "logprobs": False} for spec, said in {EVERY: {}, **plan.server}.items()}
+    asked = plan.but(formats=(), server=server, order=1, until_decided=False, replicates=1, wordings=1)
+    parts = prepare(asked, task=task)
+    for model in parts.models:
+        if model.style == "text":
+            raise ConfigError(
+                f"{model.name} is a classifier: it gets one text at a time and cannot compare candidates."
+            )
+    about: dict[str, Any] = {"kind": kind, "candidates": candidates, "repeats": repeats}
+    with RunFolder.create(Path(plan.out), plan_record(parts) | {"panels": about}) as folder:
+        return run_sync(lambda: _compare(parts, folder, **about, observe=observe))
+
+
+def resume(path: Path, limits: Mapping[str, object], observe: Observer = silent) -> tuple[Plan, Compared]:
+    """Finish the run of panels in ``path``: nothing that was answered is asked again."""
+    with RunFolder.open(path, write=True) as folder:
+        about = folder.plan["panels"]
+        changed = {name: value for name, value in limits.items() if value is not None}
+        plan = Plan.from_dict(folder.plan["plan"] | changed)
+        parts = prepare(plan, task=task_of(plan.task, about["candidates"]))
+        require_same_inputs(folder.plan, plan_record(parts))
+        return plan, run_sync(lambda: _compare(parts, folder, **about, observe=observe))
+
+
+async def _compare(
+    parts: Parts, folder: RunFolder, *, kind: str, candidates: int, repeats: int, observe: Observer
+) -> Compared:
+    started, clock = datetime.now(UTC), time.monotonic()
+    task, table = parts.task, Observations()
+    seen = {model.name: Seen() for model in parts.models}
+    for before in folder.recall(definitive):
+        if not before.cached:  # the limits are those of the whole run
+            parts.budget.charge(calls=1, usd=before.cost_usd or 0.0)
+        if definitive(before):
+            seen[before.model].heard.add((before.prompt_sha256, before.replicate))
+    parts.budget.keep(folder.path / BOOK)
+    tell_proxies(parts.models, observe)
+    clients = [_client(parts, model, folder, seen[model.name]) for model in parts.models]
+    rounds, rng = source(parts), Random(parts.plan.seed)
+    texts = 0
+    try:
+        while not any(client.stopped for client in clients):
+            cases, checks = await rounds.next(rng)
+            if not cases:
+                break
+            folder.add_cases((case, {v.id: checks[v.id] for v in case.variants}, None) for case in cases)
+            here = [p for case in cases for p in panels(task, kind, case, checks, candidates, repeats)]
+            folder.add_prompts((panel.id, panel.prompt) for panel in here if not panel.replicate)
+            texts += len({panel.case.id for panel in here})
+            for model, client in zip(parts.models, clients, strict=True):
+                requests = [Request(prompt=p.prompt, replicate=p.replicate, variant_id=p.id) for p in here]
+                _take(table, seen[model.name], kind, task, model.name, here, await client.ask(requests))
+            observe(Progress(phase="generate", done=texts, planned=parts.seeds))
+    finally:
+        rounds.close()
+        parts.budget.close()
+        for model in parts.models:
+            await model.aclose()
+    reason = next((str(client.stopped) for client in clients if client.stopped), "")
+    counts = {
+        name: [impact.Count(category=g, n=one.of[g], x=one.top[g]) for g in sorted(one.of)]
+        for name, one in seen.items()
+    }
+    done = Compared(
+        path=folder.path,
+        kind=kind,
+        complete=not reason,
+        reason=reason,
+        texts=texts,
+        claims=tuple(claims(table, _of(parts, task))) if len(table) else (),
+        seen=seen,
+        impact={name: impact.table(rows, one_per_run=True) for name, rows in counts.items() if rows},
+        spent=parts.budget.as_record(parts.models),
+    )
+    folder.write_run(_record(parts, folder, done, table, started, time.monotonic() - clock))
+    return done
+
+
+def _client(parts: Parts, model: Model, folder: RunFolder, seen: Seen) -> Client:
+    def note(response: Response) -> None:
+        folder.add_response(response)
+        seen.heard.add((response.prompt_sha256, response.replicate))
+
+    def readable(text: str, format: str) -> bool:
+        if format.startswith(RANKING):
+            return read_ranking(text) is not None
+        return parts.task.reader.read(text).status == "ok"
+
+    return Client(
+        model,
+        cache=parts.cache if model.cacheable else None,
+        budget=parts.budget,
+        concurrency=parts.plan.concurrency,
+        answered=folder.answers(model.name),
+        on_response=note,
+        keep=readable,
+        give_up=True,
+    )
+
+
+def _of(parts: Parts, task: Task) -> Question:
+    plain = question(task, parts.plan, parts.dictionaries, {}, {})
+    return dataclasses.replace(plain, number=True, outcomes=(), unit=UNIT, graded=frozenset(), delta=None)
+
+
+def _take(
+    table: Observations,
+    seen: Seen,
+    kind: str,
+    task: Task,
+    model: str,
+    shown: Sequence[Panel],
+    responses: Sequence[Response],
+) -> None:
+    """Add what each version got: of complete pairs of orders alone, so that no place weighs more than another."""
+    got: dict[str, list[float]] = {}
+    versions: dict[str, tuple[Case, Variant]] = {}
+    halves: dict[tuple[str, int], dict[bool, float]] = {}
+    for panel, response in zip(shown, responses, strict=True):
+        for v in panel.shown:
+            versions[v.id] = panel.case, v
+        if response.error is not None and (response.prompt_sha256, response.replicate) not in seen.heard:
+            seen.not_asked += 1
+            continue
+        status, order = read(kind, task, panel, response)
+        seen.answers[status] += 1
+        if order is None:
+            continue
+        if kind == RANKING:
+            seen.chosen[f"place {order[0] + 1}"] += 1
+            (attribute,) = {a for v in panel.shown for a in v.attributes}
+            for rank, place in enumerate(order):
+                group = panel.shown[place].groups[attribute]
+                got.setdefault(panel.shown[place].id, []).append(100.0 * (rank == 0))
+                seen.top[group] += rank == 0
+                seen.of[group] += 1
+                seen.ranks[group] += rank + 1
+            continue
+        seen.chosen[TIE if len(order) != 1 else (FIRST, SECOND)[order[0]]] += 1
+        variant = next(v for v in panel.shown if v is not panel.case.original)
+        won = 0.0 if len(order) != 1 else 100.0 if panel.shown[order[0]] is variant else -100.0
+        both = halves.setdefault((variant.id, panel.replicate), {})
+        both[panel.shown[0] is variant] = won
+        if len(both) == 2:
+            got.setdefault(variant.id, []).append(sum(both.values()) / 2)
+            got.setdefault(panel.case.original.id, [0.0])
+    for name, values in got.items():
+        case, version = versions[name]
+        if case.source is not None:
+            table.sources[case.id] = case.source
+        row = table.shape(case.id, shape_of(version.edits), version.id, tuple(version.groups.items()))
+        table.answers(row, model=model, format=kind, answers=[Answer(status="ok", value=v) for v in values])
+
+
+def _record(
+    parts: Parts, folder: RunFolder, done: Compared, table: Observations, started: datetime, seconds: float
+) -> dict[str, object]:
+    """``run.json``, with what all reports of claims need."""
+    spoken = {"deterministic": False, "style": "chat", "reported": []}
+    return {
+        "id": folder.id,
+        "format_version": FORMAT_VERSION,
+        "tool_version": __version__,
+        "status": "complete" if done.complete else "partial",
+        "status_reason": done.reason,
+        "stopped_by": None,
+        "spec": parts.plan.as_dict() | {"models": list(done.seen), "kind": "score"},
+        "provenance": {
+            "started": started.isoformat(timespec="seconds"),
+            "ended": datetime.now(UTC).isoformat(timespec="seconds"),
+            "seconds": round(seconds, 3),
+            "plan_sha256": folder.plan_sha256,
+        },
+        "counts": {"seeds": len(table.texts.values), **done.spent},
+        "estimates": [],
+        "controls": {},
+        "claims": done.claims,
+        "findings": findings.of_claims(done.claims, [table]),
+        "diagnoses": [],
+        "models": {
+            name: {"counts": dict(one.answers), "answers": dict(one.chosen)} | spoken for name, one in done.seen.items()
+        },
+        "cautions": [],
+        "panels": {"kind": done.kind, **{name: one.as_record() for name, one in done.seen.items()}},
+        "vocabulary": {
+            "favourable": None,
+            "attributes": sorted({c.attribute for c in done.claims}),
+            "groups": {d.attribute: {g.name: g.label for g in d.groups.values()} for d in parts.dictionaries},
+        },
+    }
