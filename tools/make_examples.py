@@ -49,7 +49,7 @@ def sentiment(work: Path) -> None:
     terminal(found, OUT / "first-screen.svg")
     picture(found / "report.html", OUT / "first-page.png")
     shutil.copy(found / "report.html", OUT / "sentiment.html")
-    for name, suffix in (("md", "md"), ("eu-ai-act", "eu-ai-act.html")):
+    for name, suffix in (("md", "md"), ("sarif", "sarif"), ("eu-ai-act", "eu-ai-act.html")):
         run("report", str(found), "--format", name, "--out", str(OUT / f"sentiment.{suffix}"))
 
 

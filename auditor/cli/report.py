@@ -31,7 +31,7 @@ OF_OUTCOMES = ("terminal", "html", "json", "csv", *BESIDE)  # there are no findi
 @frame.flag(
     "--format",
     default="terminal",
-    help="Comma-separated: terminal (printed); html, json, markdown (md), csv, junit, "
+    help="Comma-separated: terminal (printed); html, json, markdown (md), csv, junit, sarif, "
     f"answers (each answer, for audit import), github, ll144-summary; legal pages {', '.join(PAGES)} "
     "(NAME-md, NAME-json: the page as Markdown, as data). Files in RUN.",
 )

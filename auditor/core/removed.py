@@ -29,7 +29,6 @@ VALUES: Mapping[str, str] = {
     "--format inspect": "use --format answers",
     "--format parquet": "use --format answers",
     "--format answers-parquet": "use --format answers",
-    "--format sarif": "use --format junit or github",
     "--with rubric": "write it into a file: --prompt FILE",
     "--with reasoning": "write it into a file: --prompt FILE",
     "--with few-shot": "give a task file with examples: --prompt FILE",

@@ -1,20 +1,22 @@
-"""A run for other programs: JUnit XML, workflow commands, and its record as JSON in one canonical form."""
+"""A run for other programs: JUnit XML, SARIF, workflow commands, and its record as JSON in one canonical form."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+from collections import Counter
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import msgspec
 
-from auditor.core import waivers
+from auditor.core import explain, waivers
 from auditor.core.protocols import Renderer
 from auditor.core.record import Controls, RunRecord
 from auditor.core.types import FORMAT_VERSION
 from auditor.report import run_checks, words
-from auditor.report.claimed import Row, rows, title
+from auditor.report.claimed import Row, rows, tested_p, title
 from auditor.report.planned import deviations
 
 # -- JUnit ------------------------------------------------------------------------------------------------
@@ -98,6 +100,106 @@ def _legal(text: str, *, newlines: bool = True) -> str:
     return _FORBIDDEN.sub(lambda m: f"⟨U+{ord(m.group()):04X}⟩", words.visible(text, newlines=newlines))
 
 
+# -- SARIF ------------------------------------------------------------------------------------------------
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+KINDS = {"shown": "fail", "bounded": "pass", "not_determined": "open", "not_tested": "notApplicable"}
+
+
+class SarifReport(Renderer):
+    """One result for each finding, one rule for each code.
+
+    ``kind`` follows the verdict, as `KINDS` has it; a shown finding has the level ``warning``. A waiver is an accepted
+    suppression. Results are told apart across runs by the finding's key (``partialFingerprints``).
+
+    References
+    ----------
+    Static Analysis Results Interchange Format (SARIF) Version 2.1.0, OASIS Standard, 2020, §3.27.
+    """
+
+    name = "sarif"
+    suffix = ".sarif"
+
+    def render(self, record: RunRecord, evidence: Any = None) -> str:
+        """Write the log; ASCII only."""
+        every, undecided = rows(record), run_checks.undecided(record)
+        codes = list(dict.fromkeys(row.finding.code for row in every))
+        seen: Counter[str] = Counter()
+        version, rules = _plain(record.tool_version or "0"), [_rule(code) for code in codes]
+        notes = [{"level": "error", "message": _message(undecided)}] if undecided else []
+        notified = {"toolExecutionNotifications": notes} if notes else {}
+        waived = [msgspec.structs.asdict(item) for item in record.waivers.items]
+        run = {
+            "tool": {"driver": {"name": "llm-bias-auditor", "version": version, "rules": rules}},
+            "invocations": [{"executionSuccessful": not undecided, **notified}],
+            "automationDetails": {"id": f"llm-bias-audit/{_plain(record.id or 'run')}"},
+            "columnKind": "unicodeCodePoints",
+            "results": [_sarif(row, codes, seen) for row in every],
+            "properties": {
+                "task": _plain(record.spec.task or ""),
+                **_frozen(record),
+                "waivers": [{k: _plain(v) for k, v in item.items() if isinstance(v, str)} for item in waived],
+            },
+        }
+        return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _frozen(record: RunRecord) -> dict[str, object]:
+    """The frozen plan and what was done otherwise."""
+    if not (frozen := record.frozen):
+        return {}
+    otherwise = [dict(zip(("what", "planned", "actual"), map(_plain, d), strict=True)) for d in deviations(record)]
+    plan = {"sha256": _plain(frozen.sha256), "frozenAt": _plain(frozen.frozen_at), "deviations": otherwise}
+    return {"frozenPlan": plan}
+
+
+def _rule(code: str) -> dict[str, object]:
+    out: dict[str, object] = {"id": _plain(code), "defaultConfiguration": {"level": "warning"}}
+    if (known := explain.find(code)) is not None:
+        help = {"text": f"{known.text}\n\nSee also: audit show {code}"}
+        out |= {"shortDescription": {"text": known.title}, "fullDescription": {"text": known.text}, "help": help}
+    return out
+
+
+def _sarif(row: Row, codes: list[str], seen: Counter[str]) -> dict[str, object]:
+    f, rate = row.finding, row.finding.rate
+    seen[row.key] += 1
+    digest = hashlib.sha256(f"{row.key}\n{seen[row.key]}".encode("utf-8", "backslashreplace")).hexdigest()
+    place = {"name": _plain(f.model), "fullyQualifiedName": _plain(row.key), "kind": "module"}
+    # Code scanning wants a file: the record that the finding stands in.
+    file = {"artifactLocation": {"uri": "run.json"}, "region": {"startLine": 1}}
+    result: dict[str, object] = {
+        "ruleId": _plain(f.code),
+        "ruleIndex": codes.index(f.code),
+        "kind": KINDS.get(f.verdict, "review"),
+        "level": "warning" if f.verdict == "shown" else "none",
+        "message": _message(" ".join([row.sentence, *map(words.sentence, row.notes)])),
+        "locations": [{"physicalLocation": file, "logicalLocations": [place]}],
+        "partialFingerprints": {"findingKey/v1": digest},
+        "properties": {
+            "finding": _plain(f.id),
+            "verdict": f.verdict,
+            "rate": rate and {name: getattr(rate, name) for name in ("value", "low", "high", "level", "n")},
+            "p_adjusted": tested_p(f),
+            "variants": [_plain(v) for v in f.exemplars],
+        },
+    }
+    if row.waiver is not None:
+        why = f"{row.waiver.reason} ({row.waiver.owner}, until {row.waiver.expires})"
+        result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": _plain(why)}]
+    return result
+
+
+def _message(text: str) -> dict[str, str]:
+    # Viewers read [text](link) and {0} in messages; §3.11.5 escapes both with a backslash or doubling.
+    text = _plain(text).replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
+    return {"text": text.replace("{", "{{").replace("}", "}}")}
+
+
+def _plain(text: object) -> str:
+    return words.visible(str(text), newlines=False)
+
+
 # -- GitHub Actions ---------------------------------------------------------------------------------------
 
 MAX_ANNOTATIONS = 10  # GitHub shows no more of one kind for one step
@@ -121,10 +223,6 @@ def workflow_commands(record: RunRecord) -> list[str]:
         left = words.plural(len(shown) - len(kept), "further finding")
         lines.append(_command("warning", "Further findings", f"{left}: see the job summary."))
     return lines
-
-
-def _plain(text: object) -> str:
-    return words.visible(str(text), newlines=False)
 
 
 def _command(kind: str, title: str, message: str) -> str:

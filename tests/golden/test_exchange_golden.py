@@ -93,6 +93,7 @@ CASES = {
     "exchange.md": lambda: rendered("markdown"),
     "exchange.csv": lambda: rendered("csv"),
     "exchange-junit.xml": lambda: rendered("junit"),
+    "exchange.sarif": lambda: rendered("sarif"),
     "exchange.json": lambda: rendered("json"),
     "exchange-github.md": lambda: rendered("github"),
     "exchange-github.txt": lambda: "\n".join(workflow_commands(WAIVED)) + "\n",

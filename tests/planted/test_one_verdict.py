@@ -1,11 +1,10 @@
-"""One run has one verdict: the exit code, JUnit, GitHub, the page and a legal page say the same of it.
+"""One run has one verdict: the exit code, JUnit, SARIF, GitHub, the page and a legal page say the same of it.
 
 Each row of the table in docs/guide/ci.md is a run of a planted model; what it says is read from the files and compared.
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import re
@@ -106,6 +105,9 @@ def test_every_format_says_what_the_table_in_the_docs_says(
     assert verdict(headline(told.out)) == verdict(headline(written(path, "md")))
     junit = ElementTree.fromstring(written(path, "junit"))
     kinds = [kind for kind in ("error", "failure", "skipped") if junit.find(f".//{kind}") is not None]
+    sarif = json.loads(written(path, "sarif"))["runs"][0]
+    ended = "successful" if sarif["invocations"][0]["executionSuccessful"] else "not successful"
+    results = sorted({result["kind"] for result in sarif["results"]})
     assert command(["report", str(path), "--format", "github"]) == 0
     annotations = sorted(set(re.findall(r"^::(\w+) ", capsys.readouterr().out, re.MULTILINE)))
     github = f"{', '.join(annotations) or 'none'}; {verdict(headline((path / 'summary.md').read_text('utf-8')))}"
@@ -115,6 +117,7 @@ def test_every_format_says_what_the_table_in_the_docs_says(
         name,
         f"{code}: {state}",
         ", ".join(kinds),
+        f"{ended}; {', '.join(results)}",
         github,
         verdict(re.sub("<[^>]*>", "", page[0])),
         verdict(headline(written(path, "eu-ai-act-md"))),
@@ -132,10 +135,10 @@ def test_what_is_shown_is_skipped_nowhere_and_has_no_p_value_of_another_test(run
     assert {family for family, _ in claims} >= {"net", "instability"}
     junit = ElementTree.fromstring(written(path, "junit"))
     assert len(junit.findall(".//failure")) == len(shown) == len(claims) + 1
-    results = csv.DictReader(written(path, "csv").splitlines())
-    printed = [r["p_adjusted"] for r in results if r["row"] == "finding" and r["verdict"] == "shown"]
-    assert sorted(float(p) for p in printed if p) == sorted(claims.values())
-    assert printed.count("") == 1  # a rate of changes has no test of its own
+    results = json.loads(written(path, "sarif"))["runs"][0]["results"]
+    printed = [r["properties"]["p_adjusted"] for r in results if r["kind"] == "fail"]
+    assert sorted(p for p in printed if p is not None) == sorted(claims.values())
+    assert printed.count(None) == 1  # a rate of changes has no test of its own
 
 
 RULES = {  # for each model: rule → exit code

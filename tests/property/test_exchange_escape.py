@@ -6,6 +6,7 @@ import csv
 import datetime
 import importlib.util
 import io
+import json
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -152,6 +153,27 @@ def elements(page: str) -> list[tuple[str, tuple[str, ...]]]:
 @example(text="]]>")
 def test_junit_keeps_its_elements(text: str) -> None:
     assert elements(made("junit", text)) == elements(made("junit", "x"))
+
+
+def keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: keys(v) for k, v in value.items()}
+    return [keys(v) for v in value] if isinstance(value, list) else type(value).__name__
+
+
+@SETTINGS
+@given(text=HOSTILE)
+@example(text="[x](https://example.org)")
+@example(text="{0}")
+def test_sarif_keeps_its_form_and_makes_no_link(text: str) -> None:
+    page = made("sarif", text)
+    assert page.isascii()
+    log = json.loads(page)
+    assert keys(log) == keys(json.loads(made("sarif", "x")))
+    for result in log["runs"][0]["results"]:
+        told = result["message"]["text"].replace("\\\\", "")
+        assert not re.search(r"(?<!\\)\[", told)
+        assert not re.search(r"(?<!\{)(\{\{)*\{(?!\{)", told)
 
 
 @SETTINGS

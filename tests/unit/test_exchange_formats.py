@@ -41,6 +41,14 @@ def made(name: str, record: dict[str, Any], **options: Any) -> Any:
     return RENDERERS.create(name, **options).render(read(record), SPECIMEN.evidence())
 
 
+def test_sarif_says_what_is_waived_and_how_far_each_is_supported() -> None:
+    results = json.loads(made("sarif", RECORDS["full"]))["runs"][0]["results"]
+    waived = [r for r in results if "suppressions" in r]
+    assert [r["properties"]["finding"] for r in waived] == ["F003"]
+    kinds = {(r["properties"]["verdict"], r["kind"], r["level"]) for r in results}
+    assert kinds == {("shown", "fail", "warning"), ("not_determined", "open", "none"), ("bounded", "pass", "none")}
+
+
 @pytest.mark.parametrize("name", RECORDS)
 def test_junit_counts_are_those_of_its_cases(name: str) -> None:
     root = ET.fromstring(made("junit", RECORDS[name]))
@@ -124,8 +132,8 @@ def test_every_format_of_a_real_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
-    assert cli(["report", str(run), "--format", "md,csv,junit,json,github"]) == 0
-    for name in ("report.md", "report.csv", "report.xml", "report.json", "summary.md"):
+    assert cli(["report", str(run), "--format", "md,csv,junit,sarif,json,github"]) == 0
+    for name in ("report.md", "report.csv", "report.xml", "report.sarif", "report.json", "summary.md"):
         assert (run / name).stat().st_size > 200, name
     capsys.readouterr()
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "step.md"))

@@ -1,0 +1,80 @@
+"""Every SARIF log against the schema of the standard, whole: the goldens, the examples, fresh ones.
+
+The schema (SARIF 2.1.0 rtm.5, the text that became the OASIS standard) is not kept here: ``make`` takes it from the npm
+package ``@microsoft/jest-sarif`` (MIT) into ``.venv/node``; SARIF_SCHEMA names another place. Without it these tests are
+skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import specimen as SPECIMEN
+
+from auditor import audit
+from auditor.core.record import read
+from auditor.core.registry import RENDERERS
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = Path(
+    os.environ.get("SARIF_SCHEMA")
+    or ROOT / ".venv/node/node_modules/@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json"
+)
+pytestmark = pytest.mark.skipif(not SCHEMA.is_file(), reason=f"the schema is not installed ({SCHEMA})")
+KEPT = sorted([*(ROOT / "tests/golden/files").glob("*.sarif"), *(ROOT / "reports/examples").rglob("*.sarif")])
+
+
+@pytest.fixture(scope="module")
+def schema() -> Any:
+    told = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    jsonschema.Draft4Validator.check_schema(told)
+    return jsonschema.Draft4Validator(told)
+
+
+def test_the_schema_is_that_of_the_standard(schema: Any) -> None:
+    assert schema.schema["properties"]["version"]["enum"] == ["2.1.0"]
+    assert {"run", "result", "suppression", "reportingDescriptor"} <= set(schema.schema["definitions"])
+    assert schema.schema["definitions"]["result"]["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda p: str(p.relative_to(ROOT)))
+def test_what_is_kept(schema: Any, path: Path) -> None:
+    schema.validate(json.loads(path.read_text(encoding="utf-8")))
+
+
+def test_something_is_kept() -> None:
+    assert len(KEPT) >= 2
+
+
+@pytest.mark.parametrize("name", ["record", "partial", "quiet"])
+def test_fresh_logs(schema: Any, name: str) -> None:
+    schema.validate(json.loads(RENDERERS.create("sarif").render(read(getattr(SPECIMEN, name)()), None)))
+
+
+def test_a_real_run(schema: Any) -> None:
+    record = audit("sentiment", model="reviews", limit=12, out=None).run
+    log = json.loads(RENDERERS.create("sarif").render(record, None))
+    schema.validate(log)
+    assert log["runs"][0]["results"]
+
+
+@pytest.mark.parametrize(
+    ("where", "what"),
+    [
+        ("result", {"verdict": "shown"}),
+        ("result", {"level": "severe"}),
+        ("result", {"message": {"markdown": 1}}),
+        ("run", {"columnKind": "bytes"}),
+        ("run", {"artifacts": {}}),
+    ],
+)
+def test_the_check_can_fail(schema: Any, where: str, what: dict[str, Any]) -> None:
+    log = json.loads(RENDERERS.create("sarif").render(read(SPECIMEN.record()), None))
+    run = log["runs"][0]
+    (run["results"][0] if where == "result" else run).update(what)
+    assert not schema.is_valid(log)
