@@ -133,10 +133,9 @@ def may_cost(spec: str) -> bool:
 
 
 def wrap(function: Callable[..., object] | object, *, name: str | None = None, **options: object) -> Model:
-    """Build the adapter for a Python callable (text to label, or list to list), or a LangChain object.
+    """Build the adapter for a Python callable (text to label, or list to list), or an object that answers texts.
 
-    A LangChain `Runnable` is taken as it is. Around a classifier of scikit-learn or a pipeline of transformers, write
-    a function: ``wrap(lambda texts: model.predict(texts).tolist(), batch=True)``.
+    Taken as they are: a LangChain `Runnable`, a classifier of scikit-learn for texts, a pipeline of transformers.
 
     ``options`` are further keywords of `auditor.models.python.PythonFunction` or
     `auditor.models.langchain.LangChain`.
@@ -147,9 +146,13 @@ def wrap(function: Callable[..., object] | object, *, name: str | None = None, *
         ``function`` cannot be called.
     """
     from auditor.models.langchain import LangChain, is_langchain
+    from auditor.models.python import as_function
 
     if is_langchain(function):
         return LangChain(function, name=name, **options)  # type: ignore[arg-type]
+    if (predict := as_function(function)) is not None:
+        options = {"batch": True, **options}
+        function, name = (predict, name or f"{type(function).__module__.partition('.')[0]}:{type(function).__name__}")
     if not callable(function):
         raise ConfigError(f"a model is a spec, an adapter or a callable, not {type(function).__name__}. {HINT}")
     from auditor.core.registry import MODELS

@@ -40,7 +40,7 @@ from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from auditor.core import reading, talk
 from auditor.core.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
@@ -48,6 +48,11 @@ from auditor.core.protocols import Costs, Model, Reply, bare_text
 from auditor.core.shown import plural
 from auditor.core.types import Prompt, Request, digest
 from auditor.models.adapter import best_label, read_scores
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+Answers = list[str | float | dict[str, float]]
 
 _SEQUENCES = (list, tuple, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection)
 
@@ -326,3 +331,38 @@ def _labels(value: object) -> str | None:
 
 def _kind(value: object) -> str:
     return "nothing (None)" if value is None else f"{type(value).__name__} {str(value)[:60]!r}"
+
+
+def as_function(model: object) -> Callable[[list[str]], Answers] | None:
+    """A function from texts to answers for a classifier of scikit-learn or a pipeline of transformers, else None.
+
+    A library that was never imported made no object, so none is imported here.
+    """
+    estimators, pipelines = sys.modules.get("sklearn.base"), sys.modules.get("transformers")
+    if estimators is not None and isinstance(model, estimators.BaseEstimator):
+        return _of_estimator(model)
+    if pipelines is not None and isinstance(model, pipelines.Pipeline):
+        return lambda texts: [_answer_of(one) for one in model(texts)]
+    return None
+
+
+def _of_estimator(model: BaseEstimator) -> Callable[[list[str]], Answers]:
+    # A pipeline has the method only where its last step has it.
+    chances = getattr(model, "predict_proba", None)
+
+    def predict(texts: list[str]) -> Answers:
+        if chances is None:
+            return [str(v) if isinstance(v, bool) else v for v in model.predict(texts).tolist()]
+        labels = [str(label) for label in model.classes_]
+        return [dict(zip(labels, row, strict=True)) for row in chances(texts).tolist()]
+
+    return predict
+
+
+def _answer_of(output: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> str | dict[str, float]:
+    """What one text got: its label, the scores of all labels, or the text that was written."""
+    if isinstance(output, Mapping):
+        return str(output.get("label", output.get("generated_text", output)))
+    if output and "score" in output[0]:
+        return {str(one["label"]): float(one["score"]) for one in output}
+    return _answer_of(output[0])

@@ -301,6 +301,11 @@ def _prove(task: Task, part: TaskFile, path: Path) -> None:
                 f"{path}: field examples.{i}.label: {example.value!r} is none of the labels ({', '.join(task.labels)})"
             )
     for name, form in task.formats.items():
+        if task.labels and (word := own_labels.foreign(form.instruction, task.names)) is not None:
+            raise DataFileError(
+                f"{path}: field formats.{name}.instruction: it asks for {word!r}, which is none of the labels "
+                f"({', '.join(task.labels[:12])}). Write {{labels}} where they should be listed"
+            )
         for i, example in enumerate(task.examples):
             if "{reason}" in form.answer and not example.reason:
                 raise DataFileError(

@@ -1,4 +1,4 @@
-"""Tasks whose labels a user names: the plain prompt that is made for them."""
+"""Tasks whose labels a user names: the plain prompt that is made for them, and prompts that name other labels."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from auditor.core.errors import ConfigError, UnknownValue
+from auditor.tasks.phrases import bare, normalise
 
 QUESTION = """\
 @which
@@ -20,6 +21,15 @@ ONE, SEVERAL = "Which of these labels fits the {tag} best?", "Which of these lab
 LONGEST, MOST = 40, 12  # characters of an answer that may be a label, and how many labels are offered
 OTHER = "OTHER"  # stands for labels that no answer shows
 KEPT = ("seeds", "against", "subject", "irrelevant", "truncation", "temperature", "description")  # of the task below
+# Lists of answers in an instruction: "one word, invite or reject", "one of: a, b or c", 'its value "a" or "b"', "Answer
+# yes or no."
+_ONE_OF = re.compile(
+    r"\bone (?:word|label|of(?: these)?(?: words| labels)?) ?[:,] ?([^.;:]+?)(?:,? and nothing|[.;]|$)", re.IGNORECASE
+)
+_WITH = r"(?<!not )\b(?:value|holds|answer|reply|respond)(?: with| is| only| either)*:? "
+_QUOTED = re.compile(_WITH + r'("[^"]{1,60}"(?:, ?"[^"]{1,60}")*,? or "[^"]{1,60}")', re.IGNORECASE)
+_BARE = re.compile(_WITH + r"([\w-]+(?:, [\w-]+)*,? or [\w-]+)(?: and nothing|[.;,]|$)", re.IGNORECASE)
+_BETWEEN = re.compile(r",\s*(?:or\s+)?|\s+or\s+")
 
 
 def filled(raw: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -104,3 +114,24 @@ def offered(said: Mapping[str, int], read: Iterable[str]) -> tuple[str, ...]:
     if not words or not plain or len(labels) > MOST or 2 * len(words) > sum(words.values()):
         return ()
     return labels if len(labels) > 1 else (*labels, OTHER)
+
+
+def foreign(instruction: str, names: Mapping[str, str]) -> str | None:
+    """Return the first answer that ``instruction`` lists and that names no label; None where it lists none.
+
+    ``names`` are the names of the labels in normal form (`auditor.tasks.phrases.normalise`).
+
+    Examples
+    --------
+    >>> foreign("Answer with one word, yes or no, and nothing else.", {"invite": "invite"})
+    'yes'
+    """
+    text = " ".join(instruction.split())
+    for pattern in (_ONE_OF, _QUOTED, _BARE):
+        for match in pattern.finditer(text):
+            words = [word.strip().strip("\"'") for word in _BETWEEN.split(match.group(1))]
+            for word in words if len(words) > 1 else ():
+                plain = normalise(word)
+                if plain not in names and bare(plain) not in names:
+                    return word
+    return None
