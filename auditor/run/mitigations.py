@@ -15,6 +15,7 @@ from auditor.perturb.dictionaries import Dictionary
 from auditor.perturb.matching import Matcher
 from auditor.perturb.name_lines import END, line_end
 from auditor.tasks import Task, load
+from auditor.tasks.own_labels import foreign
 
 BLANK = "[…]"
 IGNORE = (
@@ -63,6 +64,11 @@ def from_file(path: Path, task: Task) -> Mitigation:
         raise ConfigError(f"{path}: cannot be read as a text ({error}).") from None
     if not words:
         raise ConfigError(f"{path}: the file is empty.")
+    if task.labels and (word := foreign(words, task.names)) is not None:
+        raise ConfigError(
+            f"{path}: it asks for {word!r}, which is none of the labels of the task {task.name!r} "
+            f"({', '.join(task.labels[:12])})."
+        )
     return Mitigation(name=path.stem, what=f"{path.name} at the end of the system prompt", task=_adding(task, words))
 
 
