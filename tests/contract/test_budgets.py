@@ -12,22 +12,22 @@ from auditor.core.plan import Plan
 
 PACKAGE = Path(__file__).resolve().parents[2] / "auditor"
 LINES = {  # of Python, and what they shall become
-    "report": 7150,  # 4,600
-    "measure": 6870,  # 5,200
-    "run": 6655,  # 4,600
-    "models": 6569,  # 4,400
-    "tables": 5360,  # 4,400
-    "perturb": 5890,  # 5,000
-    "core": 5400,  # 3,400
-    "contrib": 4800,  # 3,400, and 1,025 of published benchmarks (decision 0062)
-    "tasks": 3420,  # 2,600
-    "cli": 2973,  # 2,000
+    "report": 7130,  # 4,600
+    "measure": 6283,  # 5,200
+    "run": 7037,  # 4,600
+    "models": 6615,  # 4,400
+    "tables": 5361,  # 4,400
+    "perturb": 5861,  # 5,000
+    "core": 5402,  # 3,400
+    "contrib": 4960,  # 3,400, and 1,025 of published benchmarks (decision 0062)
+    "tasks": 3532,  # 2,600
+    "cli": 3080,  # 2,000
     "agent": 2427,  # 1,800
     "store": 1864,  # 1,400
-    "text": 1500,  # 1,400
+    "text": 1471,  # 1,400
     "testing": 600,  # 600
 }
-MOST = 61_200  # in all; the target is 44,000
+MOST = 61_710  # in all; the target is 44,000
 
 
 def lines(folder: Path) -> int:
