@@ -149,7 +149,7 @@ def _whole(page: Page, shown: cards.Card, judged: Judged, seen: set[tuple[str, .
         page.paragraph(f"{one.variant_id} “{one.text}”: {one.before} → {one.after}", indent="    ", first="  ")
     for cell in shown.cells:
         place = (cell.variant_id, finding.model, finding.format)
-        if place in seen:
+        if place in seen or (not cell.responses and any(one[0] == cell.variant_id for one in seen)):
             continue
         seen.add(place)
         page.heading(f"{cell.label} · {cell.variant_id}")

@@ -27,7 +27,6 @@ from auditor.core.plan import Plan
         (["agent", "goal", "--price-in", "1"], "--price-in", "--price IN,OUT"),
         (["--text-column", "review"], "--text-column", "--column text=COLUMN"),
         (["mitigate", "latest", "--with", "ignore,rubric"], "--with rubric", "--prompt FILE"),
-        (["choose", "--task", "hiring"], "choose", "audit run"),
         (["--task", "sentiment", "--sample", "9"], "--sample", "--limit N"),
         (["--engine", "ray"], "--engine", "--jobs ray:N"),
         (["--no-logprobs"], "--no-logprobs", "--server logprobs=no"),

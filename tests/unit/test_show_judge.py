@@ -72,7 +72,7 @@ def made(folder: Path, judge: str | None, monkeypatch: pytest.MonkeyPatch, **opt
     folder.mkdir(exist_ok=True)
     (folder / "shown_judge.py").write_text(PLANTED, encoding="utf-8")
     monkeypatch.syspath_prepend(folder)
-    chosen: dict[str, Any] = {"attributes": ("gender",), "order": 1, "per_seed": 2, "cache": False}
+    chosen: dict[str, Any] = {"attributes": ("gender",), "order": 1, "per_seed": 2, "cache": False, "anyway": True}
     return audit(
         "letter",
         model=[Writer("w1", "coolly"), Writer("w2", "warmly")],
