@@ -256,7 +256,12 @@ def would_be_seen(claim: Claim, comparisons: int) -> str:
     error = (odds.high - odds.low) / (2 * norm.isf(0.025))
     smallest = float(error * (norm.isf(0.025 / max(1, comparisons)) + norm.isf(0.2)))
     if claim.scale != "share":
-        return f"{words.figure(float(f'{smallest:.2g}'))} {claim.unit}".rstrip()
+        said = f"{words.figure(float(f'{smallest:.2g}'))} {claim.unit}".rstrip()
+        if claim.scale != "log_odds" or claim.shares is None:
+            return said
+        share = min(max(sum(claim.shares) / 2, 0.01), 0.99)
+        points = 100 * (share / (share + (1 - share) * math.exp(-smallest)) - share)
+        return f"about {points:.{0 if points >= 10 else 1}f} points ({said})"
     return f"{100 * smallest:.{0 if smallest >= 0.01 else 1}f} points" if smallest < 1 else ""
 
 
