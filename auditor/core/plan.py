@@ -299,7 +299,7 @@ class Plan(SharedPlan):
         cheap = slow and not self.full_plan
         until = self.until_decided
         if until is None:
-            until = cheap and looks and self.suite != "joint-first" and not any(c for c, *_ in _waits(self))
+            until = cheap and looks and self.suite in ("mutation", "grammar") and not any(c for c, *_ in _waits(self))
         first: dict[str, object] = {"max_calls": CHEAP_CALLS} if cheap else {}
         if cheap and self.lines:
             first |= {name: n for name, n in CHEAP.items() if looks or name != "replicates"}

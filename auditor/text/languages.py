@@ -22,7 +22,7 @@ ENGLISH = "en"
 _FOLDER = ("embedded", "languages")
 _SIGNS = '.,;:!?…"()«»„“”¿¡،؟।-–'
 _PARTICLES = word_set("van der de la le el di da dos las los y")  # of names, in English texts
-_HELP = "The fields of a language file: docs/guide/languages.md."
+_HELP = "A language file has the fields of those that are shipped (de, fr, …)."
 
 
 class _Part(msgspec.Struct, forbid_unknown_fields=True, dict=True):

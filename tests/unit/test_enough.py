@@ -114,7 +114,9 @@ def plan(**more: object) -> Plan:
 def test_a_hosted_model_is_not_asked_about_attributes_with_few_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     said: list[Progress] = []
-    parts = planned(plan(), models=[Planted()], seeds=TEXTS, observe=said.append).parts
+    slow = Planted()
+    slow.fast = False
+    parts = planned(plan(), models=[slow], seeds=TEXTS, observe=said.append).parts
     assert parts.plan.attributes is not None
     assert "gender" in parts.plan.attributes
     assert "nationality" not in parts.plan.attributes
@@ -122,7 +124,7 @@ def test_a_hosted_model_is_not_asked_about_attributes_with_few_texts(monkeypatch
     assert few["nationality"]["texts"] == 4 < few["nationality"]["needed"]
     assert any("nationality (4 of" in event.message for event in said)
     assert not_tested(read({"provenance": parts.facts}))[0].startswith("nationality (4 texts, ")
-    asked = planned(plan(attributes=("gender", "nationality")), models=[Planted()], seeds=TEXTS).parts
+    asked = planned(plan(attributes=("gender", "nationality")), models=[slow], seeds=TEXTS).parts
     assert asked.plan.attributes == ("gender", "nationality")
     local = planned(Plan(models=("reviews",)), seeds=TEXTS).parts
     assert local.plan.attributes is None

@@ -149,7 +149,19 @@ def command(at_once: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capf
 
 def _start(out: str, *more: str) -> list[str]:
     args = ["run", "--task", "sentiment", "--formats", "reasoned", "--model", "python:planted_redact:answer"]
-    args += ["--data", "texts.txt", "--attributes", "gender", "--order", "1", "--replicates", "2", "--out", out]
+    args += [
+        "--data",
+        "texts.txt",
+        "--attributes",
+        "gender",
+        "--order",
+        "1",
+        "--replicates",
+        "2",
+        "--full-plan",
+        "--out",
+        out,
+    ]
     return [*args, *more]
 
 
