@@ -227,7 +227,7 @@ def test_a_whole_audit_under_all_faults_at_once(tmp_path: Path) -> None:
 def test_failures_are_told_by_group_and_by_the_exit_code(tmp_path: Path) -> None:
     """Texts with "she" never get an answer: the report must say so, and not take silence for sameness."""
     with FaultServer(MIXES["none"], broken=lambda text: " she " in text.lower()) as server:
-        done, run = run_cli(server, tmp_path)
+        done, run = run_cli(server, tmp_path, "--full-plan")
         answered, failed = journal_of(run)
         assert answered == server.record.answered
         assert set(failed) == {"server-fault"}

@@ -47,7 +47,18 @@ def arguments(server: Server, folder: Path, task: str, *more: str) -> list[str]:
     folder.mkdir(exist_ok=True)
     (folder / "texts.txt").write_text("\n".join(TEXTS) + "\n")
     args = ["run", "--task", task, "--data", str(folder / "texts.txt"), "--attributes", "gender", "--no-cache"]
-    args += ["--model", "openai:writer", "--base-url", server.url, "--replicates", "2", "--per-seed", "2", "--yes"]
+    args += [
+        "--full-plan",
+        "--model",
+        "openai:writer",
+        "--base-url",
+        server.url,
+        "--replicates",
+        "2",
+        "--per-seed",
+        "2",
+        "--yes",
+    ]
     if task == "letter":
         args += ["--judge", "openai:judge"]
     return [*args, "--concurrency", str(IN_FLIGHT), "--out", str(folder), *more]

@@ -92,7 +92,7 @@ def test_what_is_said_of_people_and_known_is_read(people: str, attributes: str) 
 def test_every_name_in_the_tables_exists() -> None:
     known = known_words()
     assert set(known.tasks) <= set(tasks.available())
-    assert set(known.attributes) == set(dictionaries.builtin())
+    assert set(known.attributes) == set(dictionaries.builtin()) - {"origin"}  # of texts in other languages
     for attribute, _, group in (place.partition(":") for place in known.groups.values()):
         assert not group or group in dictionaries.load(attribute).groups
     assert len(EXAMPLE) < MAX_CHARS

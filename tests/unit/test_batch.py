@@ -230,7 +230,7 @@ def test_a_refused_batch_says_why(provider: Provider, tmp_path: Path, code: str,
 def test_a_dry_run_of_batches_costs_half_and_repeats_no_first_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    plan = Plan(models=("openai:gpt-4o-mini",), limit=6, attributes=("gender",))
+    plan = Plan(models=("openai:gpt-4o-mini",), limit=6, attributes=("gender",), full_plan=True)
     (plain,) = estimate(prepare(plan)).models.values()
     (batch,) = estimate(prepare(plan.but(batch=True))).models.values()
     assert plain.calls_canary > 0 == batch.calls_canary

@@ -198,7 +198,7 @@ def test_a_server_that_a_folder_names_is_sent_nothing_without_consent(
             "base_url": ("openai:some", ["--base-url", url], ["--base-url", "http://127.0.0.1:1/v1"]),
         }[kind]
         more = ["--base-url", url] if kind == "base_url" else []
-        path = made(place, "--max-calls", "24", "--yes", *more, model=model)
+        path = made(place, "--full-plan", "--max-calls", "24", "--yes", *more, model=model)
         assert f" {' '.join(named)}" in " ".join(capsys.readouterr().err.split())  # how to go on
         variant = next(r["variant_id"] for r in journal.read(path / "verdicts.jsonl"))
         argv = [
