@@ -181,7 +181,16 @@ def test_shares_of_refusals_do_not_stand_under_a_label(capsys: Capture, monkeypa
     with Server(reply) as server:
         server.delay_s = 0.0
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        options = ["--model", "openai:one", "--base-url", server.url, "--max-calls", "4000", "--no-cache"]
+        options = [
+            "--full-plan",
+            "--model",
+            "openai:one",
+            "--base-url",
+            server.url,
+            "--max-calls",
+            "4000",
+            "--no-cache",
+        ]
         code, screen = lines(
             capsys, "run", "--task", "sentiment", "--data", "texts.csv", "--attributes", "gender", *options
         )
@@ -268,16 +277,6 @@ def test_a_difference_that_was_shown_is_a_failure_in_junit(capsys: Capture) -> N
     case = junit[junit.index('classname="DIR110"') :].partition("</testcase>")[0]
     assert "<failure" in case
     assert "<skipped" not in case
-
-
-@pytest.mark.slow
-def test_watch_counts_the_runs_that_it_follows(capsys: Capture) -> None:
-    for limit in ("20", "21", "22"):
-        options = ["--attributes", "gender", "--order", "1", "--limit", limit, "--out", "runs"]
-        assert run(["run", "--task", "sentiment", "--model", "vader", *options]) == 0
-    code, text = said(capsys, "compare", "runs")
-    assert code == 0
-    assert "1 of 3 runs has the plan of the last one" in text
 
 
 @pytest.mark.parametrize("command", ["ll144", "run", "tabular"])
