@@ -130,8 +130,9 @@ def test_a_model_that_changes_during_the_run_is_noticed() -> None:
 def test_refusing_texts_about_one_group_is_a_finding() -> None:
     result = run(Planted(base="constant", refuse={"she": 1.0}))
     refused = [f for f in result.findings if f.code == "REF120"]
-    assert refused
-    assert all(f.directions == (("gender", "male", "female"),) for f in refused)
+    # Women are among the others whom nonbinary people are compared with.
+    assert (("gender", "male", "female"),) in {f.directions for f in refused}
+    assert {attribute for f in refused for attribute, *_ in f.directions} == {"gender"}
 
 
 def test_hidden_findings_with_scores_say_their_interaction_contrast() -> None:
