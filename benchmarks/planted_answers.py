@@ -9,15 +9,18 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import numpy as np
 
 from auditor.measure.observations import STATUS, Arm, Columns, Floats, Ints, Observations
 from auditor.measure.power import sides
+from auditor.run import dryrun
 from auditor.run.dryrun import Ahead
 
 if TYPE_CHECKING:
@@ -138,7 +141,9 @@ class Told(Observations):
     def of(cls, parts: Parts) -> Told:
         """Of what a plan asks about."""
         out = cls()
-        for row in Ahead(parts, whole=True).rows:
+        with patch.object(dryrun, "MOST", sys.maxsize):  # all texts, not a sample of them
+            rows = Ahead(parts).rows
+        for row in rows:
             if row.case.source is not None:
                 out.sources[row.case.id] = row.case.source
             for variant in row.asked:
