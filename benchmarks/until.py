@@ -105,7 +105,7 @@ def stages(task: str, order: int) -> tuple[Stage, ...]:
     ordered = Random(order).sample(cases, len(cases))
     tally = SimpleNamespace(
         seen=[], cost_usd=0.0, control={"bare": PositiveControl(seen=True, differ=1, pairs=1)}, model=SimpleNamespace(name="m"), formats=("bare",),
-        replicates=1,
+        replicates=1, further=0,
     )  # fmt: skip
     loop: Any = SimpleNamespace(
         parts=SimpleNamespace(
