@@ -106,7 +106,7 @@ def agreed(made: Ahead, plan: Plan, *, yes: bool) -> None:
         limited=plan.limited,
         yes=yes,
         show=lambda: _expected(made.narrowed.expected()),
-        default="" if made.parts.open is None else cheap_said(made.parts),
+        default=cheap_said(made.parts),
     )
 
 

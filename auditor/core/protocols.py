@@ -161,8 +161,8 @@ class Model(ABC):
         "nothing" runs on this machine. All others are asked about before they are used without a limit: those that
         charge for tokens, at ``price`` (None: not known), and those that may cost something which nobody counts here.
     fast : bool
-        Whether asking it costs neither money nor much time: embedded models, and functions that say so. Of all others
-        a run asks little where nothing else is said (`auditor.core.plan.Plan.settled`).
+        Whether asking it costs neither money nor much time: embedded models, recorded answers, and plain functions of a
+        text. All others are asked little where nothing else is said (`auditor.core.plan.Plan.settled`).
     max_batch, at_once : int, int or None
         Requests of one call of `generate`; batches that it works on at a time: others would be counted while they wait.
     patience_s : float or None

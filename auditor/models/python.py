@@ -9,7 +9,7 @@ A function may
   be thread-safe and the event loop stays free;
 * answer with a label, with a number (tasks of kind score), with ``(label, scores)``, with
   ``{label: probability}`` (the most probable label is the answer), with a list or set of labels (tasks with several)
-  or with an `auditor.core.protocols.Reply`;
+  or with an `auditor.core.protocols.Reply`; a data frame with a column for each label is a mapping for each row;
 * raise: that one call fails, the audit goes on. A `CallError` is passed on as it is.
 
 Attributes on the function declare what cannot be seen from outside: ``deterministic = True``,
@@ -175,7 +175,9 @@ class PythonFunction(Model):
             return [
                 BadResponse(f"{self.name} got a list and returned {_kind(answer)}; a list of answers is expected")
             ] * n
-        answers = list(answer)
+        # Iterating over a data frame would give the names of its columns: one label for each text, it would seem.
+        to_dict: Callable[..., list[Any]] | None = getattr(answer, "to_dict", None)
+        answers = list(answer) if to_dict is None or not hasattr(answer, "columns") else to_dict("records")
         if len(answers) != n:
             return [BadResponse(f"{self.name} returned {plural(len(answers), 'answer')} to {plural(n, 'text')}")] * n
         return [self._try_read(value) for value in answers]

@@ -28,6 +28,7 @@ from auditor.run.preparation import (
     CANARY_REPLICATES,
     FEW,
     Parts,
+    cheap_said,
     left_out,
     prepare,
     prompt_of,
@@ -204,7 +205,7 @@ class Ahead:
     def _full_calls(self) -> int | None:
         """How many calls ``--full-plan`` asks, worked out on a few texts; None where they are not known."""
         parts = self.parts
-        if parts.open is None or not parts.texts:
+        if parts.open is None or not parts.texts or not cheap_said(parts):
             return None
         few = Random(f"{parts.plan.seed}:full").sample(parts.texts, min(FEW_TEXTS, len(parts.texts)))
         plan = parts.open.but(full_plan=True).settled(slow=True, looks=True)

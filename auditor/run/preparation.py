@@ -142,7 +142,7 @@ def prepare(
         texts=texts,
         judge=judge,
         placebos=made.placebos,
-        open=typed if plan.max_calls != typed.max_calls else None,
+        open=typed if slow and not typed.full_plan and plan.as_dict() != typed.as_dict() else None,
         facts=facts,
         parser=made.parser,
     )
@@ -175,7 +175,7 @@ def left_out(parts: Parts, whole: int | None = None) -> list[str]:
     ``whole`` is how many calls the full plan has, where that is known.
     """
     plan, few = parts.plan, parts.facts.get(FEW, {})
-    said = [cheap_said(parts, whole)] if parts.open is not None else []
+    said = [*filter(None, [cheap_said(parts, whole)])]
     if few:
         named = words.listing([f"{name} ({one['texts']} of {one['needed']})" for name, one in few.items()])
         said.append(
@@ -201,10 +201,13 @@ def left_out(parts: Parts, whole: int | None = None) -> list[str]:
 
 
 def cheap_said(parts: Parts, whole: int | None = None) -> str:
-    """What is done by default where a model costs money or time."""
-    stops = " and stops when every claim is decided" if parts.plan.until_decided else ""
-    every = "everything" if whole is None else f"all {whole:,}"
-    return f"Asks at most {parts.plan.max_calls:,} calls{stops}; --full-plan asks {every}."
+    """Say what is asked by default where a model costs money or time; "" where the plan sets the limit of calls."""
+    plan = parts.plan
+    if parts.open is None or plan.max_calls == parts.open.max_calls:
+        return ""
+    stops = " and stops when every claim is decided" if plan.until_decided else ""
+    every = "everything" if whole is None else f"about {whole:,}"
+    return f"Asks at most {plan.max_calls:,} calls{stops}; --full-plan asks {every}."
 
 
 def tell_left_out(parts: Parts, observe: Observer) -> None:

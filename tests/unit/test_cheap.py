@@ -158,7 +158,7 @@ def test_the_default_is_said_before_anything_is_asked(capsys: pytest.CaptureFixt
     asked = f"run --task sentiment --limit 20 --attributes gender --model {HOSTED}"
     assert run(f"{asked} --dry-run".split()) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "Asks at most 2,000 calls and stops when every claim is decided; --full-plan asks all " in said
+    assert "Asks at most 2,000 calls and stops when every claim is decided; --full-plan asks about " in said
     assert run(asked.split()) == 2
     assert "at most 2,000 calls" in " ".join(capsys.readouterr().err.split())
     assert run(f"{asked} --dry-run --full-plan".split()) == 0

@@ -111,12 +111,15 @@ def plan(**more: object) -> Plan:
     return Plan.of({"task": "sentiment", "models": ("openai:gpt-4o-mini",), **more})
 
 
-def test_a_hosted_model_is_not_asked_about_attributes_with_few_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("limit", [{}, {"max_calls": 600}])
+def test_a_hosted_model_is_not_asked_about_attributes_with_few_texts(
+    limit: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     said: list[Progress] = []
     slow = Planted()
     slow.fast = False
-    parts = planned(plan(), models=[slow], seeds=TEXTS, observe=said.append).parts
+    parts = planned(plan(**limit), models=[slow], seeds=TEXTS, observe=said.append).parts
     assert parts.plan.attributes is not None
     assert "gender" in parts.plan.attributes
     assert "nationality" not in parts.plan.attributes
