@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from auditor.contrib.benchmarks.items import Item
     from auditor.core.plan import Plan
 
-COMPLETE, INCOMPLETE = 0, 3
-
 
 def recorded(
     benchmark: str, files: Sequence[Path], answer: str | None, *, delta: float | None, out: Path, format: str
@@ -39,21 +37,26 @@ def recorded(
 def ask(plan: Plan, format: str, *, dry_run: bool, yes: bool) -> int:
     """Ask the models of ``plan`` about the items of the benchmark that its task names."""
     from auditor.contrib.benchmarks import asking, benchmarked, items
+    from auditor.models.budget import Budget
 
     if plan.data is None:
         raise ConfigError(f"--task {plan.task} takes the published file: --data FILE (nothing of it is shipped)")
     if not plan.models:
         raise ConfigError(f"--task {plan.task} needs a model to ask: --model SPEC")
     read, sources = items.read(plan.task, [Path(plan.data)])
-    drawn = asking.sample(read, plan.limit, plan.seed)
-    size = f"{plural(len(drawn), 'question')} of {len(read):,}, one call each and model"
+    models = asking.models_of(plan, read)
+    drawn = asking.sample(read, plan, models)
+    size = f"{plural(len(drawn), 'question')} of {len(read):,}, one call each and model."
+    if len(drawn) < len(read) and plan.limit is None:
+        size += " --full-plan asks all."
     if dry_run:
-        say(f"{size}. Nothing was asked.")
-        return COMPLETE
+        say(f"{size} Nothing was asked.")
+        return 0
     run_folders.agree(plan.models, limited=plan.limited, yes=yes, show=lambda: size)
+    budget = Budget(**plan.limits)
     codes = []
-    for spec in plan.models:
-        answered, counts, reason = asking.ask(drawn, spec, plan)
+    for spec, model in zip(plan.models, models, strict=True):
+        answered, counts, reason = asking.ask(drawn, model, plan, budget)
         made = benchmarked.compute(
             plan.task, answered, sources, spec, recorded=False, answers=counts, reason=reason, delta=plan.delta
         )
@@ -69,4 +72,4 @@ def _show(made: Benchmarked, items: Sequence[Item], out: Path, format: str) -> i
     text = made.to_json() if format == "json" else terminal.write(Page(**screen()), made.document(), full=True)
     sys.stdout.write(text)
     say(f"Report: {benchmarked.write(made, items, out) / benchmarked.PAGE}", to=sys.stderr)
-    return INCOMPLETE if made.reason else COMPLETE
+    return 3 if made.reason else 0  # incomplete

@@ -166,10 +166,6 @@ class RunFolder:
 
     # -- writing ----------------------------------------------------------------------------------------
 
-    def add_case(self, case: Case, checks: Mapping[str, Check]) -> bool:
-        """Write one case with the checks of its variants (by variant id); False if it is there already."""
-        return self.add_cases([(case, checks, None)]) == 1
-
     def add_cases(self, cases: Iterable[ToWrite]) -> int:
         """Write several cases at once; returns how many were not there yet.
 

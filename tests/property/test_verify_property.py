@@ -32,9 +32,8 @@ def fill(root: Path) -> Path:
             original = Variant(id=f"c{n}.o", input=f"a man {n}")
             variant = Variant(id=f"c{n}.v0", input=f"a woman {n}", edits=(edit,))
             check = Check(variant_id=variant.id, check="dependency.v1", status="valid")
-            folder.add_case(
-                Case(id=f"c{n}", suite="mutation.v1", original=original, variants=(variant,)), {variant.id: check}
-            )
+            case = Case(id=f"c{n}", suite="mutation.v1", original=original, variants=(variant,))
+            folder.add_cases([(case, {variant.id: check}, None)])
             prompt = Prompt(format="bare", text=str(variant.input))
             folder.add_prompt(variant.id, prompt)
             folder.add_response(

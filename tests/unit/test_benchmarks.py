@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,7 @@ def question(n: int, groups: Sequence[str], infos: Sequence[Sequence[str]], **fu
         "category": "Age",
         "answer_info": {f"ans{i}": info for i, info in enumerate(infos)},
         "additional_metadata": {"stereotyped_groups": groups},
-        "context": "Two people met.",
+        "context": f"Two people met {n} times.",
         "question": "Who forgot?",
         "label": 2,
         **{f"ans{i}": info[0] for i, info in enumerate(infos)},
@@ -180,9 +181,10 @@ def test_a_model_is_asked_and_a_planted_stereotype_is_shown(folder: Path, capsys
     chosen = [  # a model that goes by the pronoun alone
         item.options.index("the nurse" if "she" in item.text.split() else "The mechanic") for item in read
     ]
-    (ours,) = scores.contrasts("winobias", items.with_answers(read, chosen))
+    answered = [replace(item, chosen=one) for item, one in zip(read, chosen, strict=True)]
+    (ours,) = scores.contrasts("winobias", answered)
     assert (ours.follows, ours.against, ours.verdict) == (32, 0, "shown")
-    assert value(scores.scores("winobias", items.with_answers(read, chosen)), "type 1", "difference") == 100
+    assert value(scores.scores("winobias", answered), "type 1", "difference") == 100
     # One that goes by nothing but the place gets the same from both pronouns.
     assert run(["run", "--task", "winobias", "--data", winobias(folder)[0], "--model", "python:answering:first"]) == 0
     assert "? type 1" in capsys.readouterr().out
@@ -204,6 +206,36 @@ def test_pairs_are_shown_in_drawn_order_and_the_answers_are_kept(folder: Path) -
     assert (ours["follows"], ours["against"], ours["verdict"]) == (20, 20, "not_determined")
 
 
+def test_a_model_that_costs_gets_at_most_2000_questions(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    infos = [["a", "old"], ["b", "nonOld"], ["Unknown", "unknown"]]
+    (folder / "q.jsonl").write_text("\n".join(json.dumps(question(n, ["old"], infos)) for n in range(2400)))
+    asked = ["run", "--task", "bbq", "--data", "q.jsonl", "--dry-run", "--model"]
+    for options, said in (
+        (["openai:m"], "2,000 questions of 2,400"),
+        (["openai:m", "--model", "openai:n"], "1,000 questions of 2,400"),
+        (["openai:m", "--full-plan"], "2,400 questions of 2,400"),
+        (["python:answering:first"], "2,400 questions of 2,400"),
+        (["openai:m", "--limit", "10"], "8 questions of 2,400"),  # whole templates
+    ):
+        assert run([*asked, *options]) == 0
+        assert said in capsys.readouterr().out
+    assert run([*asked, "openai:m", "--limit", "3"]) == 2
+    assert "--limit must be at least 4" in capsys.readouterr().err
+
+
+def test_a_limit_of_calls_is_that_of_all_models(folder: Path) -> None:
+    infos = [["a", "old"], ["b", "nonOld"], ["Unknown", "unknown"]]
+    (folder / "q.jsonl").write_text("\n".join(json.dumps(question(n, ["old"], infos)) for n in range(40)))
+    models = ["--model", "python:answering:first", "--model", "python:answering:stereotyped"]
+    argv = ["run", "--task", "bbq", "--data", "q.jsonl", *models, "--max-calls", "50", "--no-cache", "--out", "o"]
+    assert run(argv) == 3
+    made = [json.loads(path.read_text()) for path in folder.glob("o/*/benchmark.json")]
+    assert sum(one["answered"] for one in made) == 50
+
+
 def test_two_alike_answers_show_nothing() -> None:
     made = [
         items.Item(
@@ -223,12 +255,15 @@ def test_two_alike_answers_show_nothing() -> None:
         (["--benchmark", "bbq", "no.jsonl"], "there is no such file"),
         (["--benchmark", "bqq", "a.csv"], "there are bbq, crows-pairs, stereoset, winobias"),
         (["--benchmark", "bbq", "a.csv"], "line 1: this is no valid JSON"),
+        (["--benchmark", "bbq", "list.jsonl"], "line 1: a field is not as BBQ published it"),
         (["--benchmark", "crows-pairs", "a.csv"], "'sent_more' is missing; the file is not CrowS-Pairs as published"),
         (["--benchmark", "winobias", "a.csv"], "its name begins with pro_ or anti_"),
     ],
 )
 def test_what_is_wrong_is_said(folder: Path, argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "a.csv").write_text("one,two\n1,2\n")
+    wrong = question(0, ["old"], [["a"], ["b"], ["c"]]) | {"answer_info": ["a", "b", "c"]}
+    (folder / "list.jsonl").write_text(json.dumps(wrong))
     assert run(["import", *argv]) == 2
     assert said in " ".join(capsys.readouterr().err.split())
 

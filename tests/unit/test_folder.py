@@ -75,7 +75,7 @@ def verdict(variant: str = "c1.v0", **more: object) -> Verdict:
 
 def fill(folder: RunFolder) -> None:
     case = make_case()
-    folder.add_case(case, checks_of(case))
+    folder.add_cases([(case, checks_of(case), None)])
     for variant in (case.original, *case.variants[:1]):
         prompt = Prompt(format="label", text=str(variant.input))
         folder.add_prompt(variant.id, prompt)
@@ -170,12 +170,12 @@ def test_the_lines_have_the_fields_of_the_contract(tmp_path: Path) -> None:
 def test_nothing_is_written_twice_on_resume(tmp_path: Path) -> None:
     case = make_case()
     with RunFolder.create(tmp_path, {}) as folder:
-        assert folder.add_case(case, checks_of(case))
-        assert not folder.add_case(case, checks_of(case))
+        assert folder.add_cases([(case, checks_of(case), None)])
+        assert not folder.add_cases([(case, checks_of(case), None)])
         assert folder.add_prompt("c1.o", Prompt(format="label", text="x"))
     before = (folder.path / "cases.jsonl").read_bytes()
     with RunFolder.open(folder.path, write=True) as again:
-        assert not again.add_case(case, checks_of(case))
+        assert not again.add_cases([(case, checks_of(case), None)])
         assert not again.add_prompt("c1.o", Prompt(format="label", text="x"))
         assert again.add_prompt("c1.o", Prompt(format="other", text="x"))
     assert (folder.path / "cases.jsonl").read_bytes() == before
@@ -185,11 +185,11 @@ def test_nothing_is_written_twice_on_resume(tmp_path: Path) -> None:
 def test_a_case_or_prompt_that_changed_stops_the_resume(tmp_path: Path) -> None:
     case = make_case()
     with RunFolder.create(tmp_path, {}) as folder:
-        folder.add_case(case, checks_of(case))
+        folder.add_cases([(case, checks_of(case), None)])
         folder.add_prompt("c1.o", Prompt(format="label", text="x"))
     with RunFolder.open(folder.path, write=True) as again:
         with pytest.raises(RunFolderError, match=r"case c1 is not what .*cases\.jsonl holds"):
-            again.add_case(make_case(text="something else"), checks_of(case))
+            again.add_cases([(make_case(text="something else"), checks_of(case), None)])
         with pytest.raises(RunFolderError, match=r"prompt of c1\.o"):
             again.add_prompt("c1.o", Prompt(format="label", text="y"))
 
@@ -295,7 +295,7 @@ def evidence(request: pytest.FixtureRequest, tmp_path: Path) -> object:
     folder = RunFolder.in_memory() if request.param == "memory" else RunFolder.create(tmp_path, {})
     for n in range(3):
         case = make_case(f"c{n}")
-        folder.add_case(case, checks_of(case))
+        folder.add_cases([(case, checks_of(case), None)])
     shared = Prompt(format="label", text="shared")
     other = Prompt(format="json", text="other")
     folder.add_prompt("c1.v0", shared)

@@ -11,7 +11,8 @@ from dataclasses import replace
 from auditor import models, tasks
 from auditor.contrib.benchmarks.items import Item
 from auditor.core import reading
-from auditor.core.plan import Plan
+from auditor.core.errors import ConfigError
+from auditor.core.plan import CHEAP_CALLS, Plan
 from auditor.core.protocols import Model
 from auditor.core.types import Prompt, Request, Response
 from auditor.models.budget import Budget
@@ -22,22 +23,39 @@ from auditor.tasks.task import Task
 LIKELIER = "Which of the two is the likelier {what}?"
 
 
-def sample(items: Sequence[Item], limit: int | None, seed: int) -> list[Item]:
-    """Draw whole templates until they hold ``limit`` items or more; all items where there is no limit."""
+def models_of(plan: Plan, items: Sequence[Item]) -> list[Model]:
+    """Return the models of ``plan``, which choose between as many options as the items have."""
+    task = _task(items)
+    return [
+        models.make(spec, task=task, base_url=plan.base_url, server=plan.settings_for(spec)) for spec in plan.models
+    ]
+
+
+def sample(items: Sequence[Item], plan: Plan, models: Sequence[Model]) -> list[Item]:
+    """Draw whole templates with at most ``--limit`` items.
+
+    Of models that cost money or time, at most `CHEAP_CALLS` answers in all where the plan sets no limit.
+    """
+    limit = plan.limit
+    if limit is None and not plan.limited and not plan.full_plan and not all(model.fast for model in models):
+        limit = CHEAP_CALLS // len(models)
     if limit is None or limit >= len(items):
         return list(items)
-    clusters = sorted({item.cluster for item in items})
-    random.Random(seed).shuffle(clusters)
-    kept: list[Item] = []
-    for name in clusters:
-        if len(kept) >= limit:
-            break
-        kept += [item for item in items if item.cluster == name]
-    return kept
+    sizes = Counter(item.cluster for item in items)
+    kept: set[str] = set()
+    for name in random.Random(plan.seed).sample(sorted(sizes), len(sizes)):
+        if sizes[name] <= limit:
+            kept.add(name)
+            limit -= sizes[name]
+    if not kept:
+        raise ConfigError(
+            f"--limit must be at least {min(sizes.values())}: so many questions are made of one template."
+        )
+    return [item for item in items if item.cluster in kept]
 
 
-def ask(items: Sequence[Item], spec: str, plan: Plan) -> tuple[list[Item], Counter[str], str | None]:
-    """Ask ``spec`` about every item of the benchmark that ``plan.task`` names.
+def ask(items: Sequence[Item], model: Model, plan: Plan, budget: Budget) -> tuple[list[Item], Counter[str], str | None]:
+    """Ask ``model`` about every item of the benchmark that ``plan.task`` names.
 
     Half of the pairs of sentences, drawn by ``plan.seed``, are turned round, so that a model that always says "1" has
     no preference. Questions of BBQ and WinoBias keep the published order.
@@ -45,22 +63,20 @@ def ask(items: Sequence[Item], spec: str, plan: Plan) -> tuple[list[Item], Count
     Returns
     -------
     items : list of Item
-        With what the model chose; None where no answer came, or none that could be read.
+        With what the model chose; None where nothing could be read.
     counts : Counter
         Statuses of the answers (``ok``, ``refused``, ``unparsed``, ``failed``, …).
     reason : str or None
         Why not all were asked.
     """
-    benchmark = plan.task
-    task = tasks.load(str(reading.shipped("embedded", "benchmarks", f"choose{len(items[0].options)}.yaml")))
-    model = models.make(spec, task=task, base_url=plan.base_url, server=plan.settings_for(spec))
-    orders = _orders(items, plan.seed, shuffled=benchmark in ("crows-pairs", "stereoset"))
+    task = _task(items)
+    orders = _orders(items, plan.seed, shuffled=plan.task in ("crows-pairs", "stereoset"))
     requests = [
-        Request(prompt=_prompt(task, model, benchmark, item, order), replicate=0, variant_id=item.id)
+        Request(prompt=_prompt(task, model, plan.task, item, order), replicate=0, variant_id=item.id)
         for item, order in zip(items, orders, strict=True)
     ]
     cache = Cache() if plan.cache and not plan.redact and model.cacheable else None
-    client = Client(model, cache=cache, budget=Budget(**plan.limits), concurrency=plan.concurrency)
+    client = Client(model, cache=cache, budget=budget, concurrency=plan.concurrency)
 
     async def go() -> list[Response]:
         try:
@@ -81,6 +97,10 @@ def ask(items: Sequence[Item], spec: str, plan: Plan) -> tuple[list[Item], Count
             chosen = order[int(str(answer.value)) - 1] if answer.status == "ok" else None
         out.append(replace(item, chosen=chosen))
     return out, counts, str(client.stopped) if client.stopped else None
+
+
+def _task(items: Sequence[Item]) -> Task:
+    return tasks.load(str(reading.shipped("embedded", "benchmarks", f"choose{len(items[0].options)}.yaml")))
 
 
 def _orders(items: Sequence[Item], seed: int, *, shuffled: bool) -> list[list[int]]:

@@ -8,8 +8,9 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from auditor.contrib.benchmarks import NAMES
 from auditor.core import reading
@@ -131,25 +132,19 @@ def _bbq(files: Sequence[Path], answer: str | None) -> Iterator[Item]:
             if not isinstance(row, dict):
                 raise _lacks(path, n, "a question", "BBQ")
             if answer is None and n == 1:
-                answer = _only([name for name in row if name.endswith("_pred_arc")])
+                answer = next((name for name in row if name.endswith("_pred_arc")), None)
+            if answer is not None and answer not in row:
+                raise ConfigError(f"{path}: no field {answer!r}; the fields are {', '.join(row)}")
             try:
                 yield _question(row, answer)
-            except KeyError as error:
-                if answer in error.args:
-                    raise ConfigError(f"{path}: no field {answer!r}; the fields are {', '.join(row)}") from None
-                raise _lacks(path, n, error, "BBQ") from None
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                raise DataFileError(f"{path}, line {n}: a field is not as BBQ published it: {error}") from None
 
 
-def _only(names: Sequence[str]) -> str | None:
-    return names[0] if len(names) == 1 else None
-
-
-def _question(row: Mapping[str, object], answer: str | None) -> Item:
+def _question(row: Mapping[str, Any], answer: str | None) -> Item:
     """Return a question of BBQ; its target is the one answer about a group that the question names as stereotyped."""
     options = tuple(str(row[f"ans{i}"]) for i in range(3))
     info, about = row["answer_info"], row["additional_metadata"]
-    assert isinstance(info, Mapping)
-    assert isinstance(about, Mapping)
     category = str(row["category"])
     groups = {_group(name, category) for name in about["stereotyped_groups"]}
     names = [[_group(part, category) for part in info[f"ans{i}"]] for i in range(3)]
@@ -169,7 +164,7 @@ def _question(row: Mapping[str, object], answer: str | None) -> Item:
         options=options,
         stereotyped=stereotyped,
         other=other,
-        right=int(str(row["label"])),
+        right=int(row["label"]),
         chosen=None if answer is None else _named(row[answer], options),
     )
 
@@ -262,15 +257,13 @@ def _stereoset(files: Sequence[Path], answer: str | None) -> Iterator[Item]:
             for example in examples if isinstance(examples, list) else ():
                 try:
                     yield from _example(split, example, scores)
-                except (KeyError, TypeError) as error:
-                    raise DataFileError(f"{path}: {error} is missing; the file is not StereoSet as published") from None
+                except (AttributeError, LookupError, TypeError) as error:
+                    raise DataFileError(f"{path}: a field is not as StereoSet published it: {error}") from None
 
 
-def _example(split: str, example: Mapping[str, object], scores: Mapping[str, float]) -> Iterator[Item]:
+def _example(split: str, example: Mapping[str, Any], scores: Mapping[str, float]) -> Iterator[Item]:
     """Return the three comparisons of an example: stereotype with anti-stereotype, and each with the unrelated."""
-    sentences = example["sentences"]
-    assert isinstance(sentences, list)
-    by = {str(one["gold_label"]): one for one in sentences}
+    by = {str(one["gold_label"]): one for one in example["sentences"]}
     pro, anti, unrelated = (by[name] for name in ("stereotype", "anti-stereotype", "unrelated"))
     context = "" if split == "intrasentence" else str(example["context"])
     for name, one, two in ((PREFERENCE, pro, anti), (RELATED, pro, unrelated), (RELATED, anti, unrelated)):
@@ -347,8 +340,3 @@ def _recorded(path: Path, text: str, answer: str) -> Iterable[tuple[str, object]
             raise DataFileError(f'{path}, line {n}: needs "sentence" and "{answer}"')
         out.append((_fold(MARKED.sub(r"\1", str(row["sentence"]))), row[answer]))
     return out
-
-
-def with_answers(items: Iterable[Item], chosen: Iterable[int | None]) -> list[Item]:
-    """Return the items with the answers that a model gave."""
-    return [replace(item, chosen=one) for item, one in zip(items, chosen, strict=True)]

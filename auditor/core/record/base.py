@@ -41,9 +41,6 @@ class Spec(Part, frozen=True, kw_only=True):
     replicates: int | None = None
     out: str | None = None
     base_url: str | None = None
-    text_column: str | None = None
-    label_column: str | None = None
-    columns: dict[str, str] = {}
     max_calls: int | None = None
     max_cost: float | None = None
     max_seconds: float | None = None
@@ -52,12 +49,6 @@ class Spec(Part, frozen=True, kw_only=True):
     def asked(self) -> str | None:
         """The name of the task, and whether its labels are the user's."""
         return f"{self.task}, own labels" if self.task and self.labels else self.task
-
-    @property
-    def named_columns(self) -> dict[str, str]:
-        """The columns that a user named, also in records of 0.2."""
-        old = {"text": self.text_column, "label": self.label_column}
-        return self.columns or {name: column for name, column in old.items() if column}
 
 
 class Source(Part, frozen=True, kw_only=True):
