@@ -152,7 +152,7 @@ def language_of(text: str, home: str = ENGLISH) -> str:
     """
     text = text[:READ]
     words, script = _words(text.lower()), main_script(text)
-    known = {code: load(code) for code in dict.fromkeys((home, *available())) if code != ENGLISH}
+    known = _known(home)
     if home == ENGLISH:
         words -= _PARTICLES
     hits = {code: one.hits(text, words) for code, one in known.items() if script in one.scripts}
@@ -163,6 +163,11 @@ def language_of(text: str, home: str = ENGLISH) -> str:
     if home != ENGLISH and english > max(hits.get(home, 0), 1):
         return ENGLISH
     return best if hits.get(best) or best == home else ""
+
+
+@lru_cache(maxsize=32)
+def _known(home: str) -> Mapping[str, Language]:
+    return {code: load(code) for code in dict.fromkeys((home, *available())) if code != ENGLISH}
 
 
 def _words(text: str) -> frozenset[str]:

@@ -120,20 +120,13 @@ def compute(
 
 def write(made: Benchmarked, items: Sequence[Item], root: Path) -> Path:
     """Write the result, each answer and the page to a new folder below ``root``; returns the folder."""
-    name = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{made.benchmark}-{uuid.uuid4().hex[:6]}"
-    folder = root / name
+    folder = root / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{made.benchmark}-{uuid.uuid4().hex[:6]}"
     folder.mkdir(parents=True)
-    lines = (
-        {"id": item.id, "condition": item.condition, "chosen": item.chosen, "option": _option(item)} for item in items
-    )
+    lines = ({"id": item.id, "condition": item.condition, "chosen": item.chosen} for item in items)
     write_bytes(folder / RESULT, made.to_json().encode())
     write_bytes(folder / ANSWERS, b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
     write_bytes(folder / PAGE, html.write(made.document()).encode())
     return folder
-
-
-def _option(item: Item) -> str | None:
-    return None if item.chosen is None else item.options[item.chosen]
 
 
 def _finding(made: Benchmarked, about: About) -> Iterator[doc.Block]:
