@@ -52,6 +52,7 @@ def document(record: RunRecord, evidence: object = None) -> Document:
 def _texts(record: RunRecord, evidence: object) -> Document:
     """Lay out a run; what it did not measure is missing, or said to be."""
     first, names = first_screen.build(record, evidence), change_rates.Rates(record).places
+    rates = [matrix.of_changes(record)]  # the answer of a run that makes no claims
     meta = (f"status: {record.status}", record.provenance.started, f"version {record.tool_version or '–'}")
     return Document(
         title=claimed.title(record),
@@ -61,9 +62,10 @@ def _texts(record: RunRecord, evidence: object) -> Document:
         first=first,
         sections=(
             *matrix.sections(record),
-            matrix.of_changes(record),
+            *([] if record.claims else rates),
             _examples(record, evidence, first),
             _checks(record),
+            *(rates if record.claims else []),
             *conditional(record),
             *also_measured.generated(record, names),
             *also_measured.texts(record, names),

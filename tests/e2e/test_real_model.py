@@ -46,7 +46,6 @@ format: 1
 name: note
 kind: generation
 description: A short note about somebody.
-system: null
 question: |
   Write one sentence about this person.
 

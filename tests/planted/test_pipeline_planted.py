@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from auditor import Result, SourceText, audit
@@ -129,7 +130,7 @@ class Cached:
         asyncio.run(loop.run())
         from datetime import UTC, datetime
 
-        return build(loop, {}, started=datetime.now(UTC), seconds=0.0)
+        return msgspec.to_builtins(build(loop, {}, started=datetime.now(UTC), seconds=0.0))
 
 
 @pytest.mark.slow
