@@ -226,7 +226,17 @@ def test_a_whole_audit_over_http_finds_the_planted_bias_and_nothing_else(
     url, folder = server
     args = [str(Path(sys.executable).parent / "audit"), "--task", "sentiment", "--model", f"openai:{folder}"]
     args += ["--base-url", url, "--attributes", "gender,nationality", "--order", "1", "--per-seed", "2"]
-    args += ["--limit", "60", "--replicates", "1", "--full-plan", "--no-cache", "--yes", "--out", str(tmp_path / "runs")]
+    args += [
+        "--limit",
+        "60",
+        "--replicates",
+        "1",
+        "--full-plan",
+        "--no-cache",
+        "--yes",
+        "--out",
+        str(tmp_path / "runs"),
+    ]
     done = subprocess.run(
         args,
         env=os.environ | {"AUDIT_CACHE": str(tmp_path / "cache.sqlite"), "OPENAI_API_KEY": "x"},

@@ -122,7 +122,7 @@ def test_a_model_that_changes_during_the_run_is_noticed() -> None:
     changed = run(Changing(before_the_end, base="constant", wobble=0.02))
     drift = changed.record["controls"]["canary"]["planted"]
     assert drift["shifted"] is True
-    assert "may have been changed meanwhile" in changed.to_text()
+    assert "may have changed meanwhile" in changed.to_text()
     declared = run(Planted(base="constant"))
     assert declared.record["controls"]["canary"]["planted"]["status"] == "not_tested"
 

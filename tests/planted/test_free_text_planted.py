@@ -188,7 +188,7 @@ def test_letters_are_decided_as_recorded_ones_are(planted: bool) -> None:
     assert "words: told, female / male:" in first
     assert ("hedge less than" in first) == ("fewer words of agency than" in first) == planted
     assert "lower numbers" not in first
-    assert "be told apart by their words" in " ".join(result.to_text(full=True).split())
+    assert "which of two groups it is about" in " ".join(result.to_text(full=True).split())
 
 
 def test_a_difference_that_placebo_edits_make_too_is_not_of_the_group() -> None:

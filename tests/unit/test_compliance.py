@@ -147,7 +147,7 @@ class TestPage:
         assert set(re.findall(r'aria-labelledby="([\w-]+)"', made)) <= set(ids)
 
     def test_the_plan_says_whether_it_was_frozen(self) -> None:
-        assert "not frozen before that" in section(page(SPECIMEN.record()), "plan")
+        assert "not frozen earlier" in section(page(SPECIMEN.record()), "plan")
         told = section(page(GOLDEN.full()), "plan")
         assert "frozen 2026-01-01T08:00:00+00:00 by A. Person" in told
         assert "setting: limit" in told

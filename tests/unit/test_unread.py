@@ -96,7 +96,7 @@ def test_the_first_thing_said_of_a_constant_model_is_that_it_cannot_be_judged(la
     n = counts["calls"] + counts["cached"]
     assert constant == {"code": "constant_answers", "model": name, "format": "", "n": n, "of": n, "label": label}
     assert (control["code"], control["n"]) == ("control_not_seen", 0)
-    first = f"{name} cannot be judged: all {n} answers that could be read are “{label}”"
+    first = f"{name} cannot be judged: all {n} readable answers are “{label}”"
     lines = RENDERERS.create("terminal").render(result.run, result.evidence).splitlines()
     assert lines[1].startswith(f"– {first}")
     page = RENDERERS.create("html").render(result.run, result.evidence)
