@@ -244,7 +244,6 @@ def _accuracy(of: recorded.Measures) -> tuple[str, str]:
 
 
 def _changed(name: str, entry: recorded.ModelPerformance, noun: str) -> list[str]:
-    """How often answers changed that were like the label, and that were not."""
     said = [
         f"in {words.interval(rate)} of the variants of {words.plural(rate.n, 'original')} {what}"
         for rate, what in (

@@ -82,7 +82,7 @@ def _texts(record: RunRecord, evidence: object) -> Document:
 
 
 def _examples(record: RunRecord, evidence: object, first: first_screen.Screen) -> Section:
-    def strength(row: claimed.Row) -> tuple[object, ...]:
+    def strength(row: cards.Card) -> tuple[object, ...]:
         f = row.finding
         statement = claimed.of_finding(record, f)
         own = (9,) if statement is None else claimed.order(statement.claim)
@@ -94,7 +94,7 @@ def _examples(record: RunRecord, evidence: object, first: first_screen.Screen) -
         r for r in rows if r.finding.exemplars and (r.finding.kind != "claim" or r.finding.verdict == "shown")
     ]
     made = [
-        Evidence(cards.build(r.finding, evidence, record=record, sentence=r.sentence, notes=r.notes))
+        Evidence(cards.with_evidence(r, evidence, record))
         for r in (with_texts[:MAX_CARDS] if evidence is not None else ())
     ]
     blocks: list[Block] = []
@@ -109,19 +109,18 @@ def _examples(record: RunRecord, evidence: object, first: first_screen.Screen) -
     return section("findings", "Examples and findings", blocks, short="Examples", brief=True)
 
 
-def _with_example(row: claimed.Row, evidence: object) -> claimed.Row:
+def _with_example(row: cards.Card, evidence: object) -> cards.Card:
     """A shown claim that is told in a sentence, with its clearest example."""
     f = row.finding
     if evidence is None or f.kind != "claim" or f.verdict != "shown" or not f.exemplars:
         return row
-    return replace(row, example=cards.brief(evidence, f.exemplars[0], f.model, f.format))
+    return replace(row, brief=cards.brief(evidence, f.exemplars[0], f.model, f.format))
 
 
 # -- checks ----------------------------------------------------------------------------------------------
 
 
 def _checks(record: RunRecord) -> Section:
-    """Controls, run and not run, and the answers that were lost, by group."""
     every = list(run_checks.controls(record))
     single = [(c.name, c.scope, c.result) for c in every if not c.few and " + " not in c.scope]
     joint = [(c.name, c.scope, c.result) for c in every if not c.few and " + " in c.scope]
@@ -266,7 +265,6 @@ def measured(record: RunRecord) -> Iterator[Section]:
 
 
 def _filled(record: RunRecord) -> Iterator[Section]:
-    """What people filled in, of a report that is no legal page."""
     if record.responsible is not None:
         from auditor.report.legal import fill
 

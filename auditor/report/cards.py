@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from auditor.core import talk
+from auditor.core import talk, waivers
 from auditor.core.errors import RunFolderError
-from auditor.core.record import RunRecord
+from auditor.core.record import RunRecord, Waived
 from auditor.core.types import Case, Diagnosis, Edit, Finding, Prompt, Response, Variant
 from auditor.report import words
 
@@ -51,10 +51,7 @@ class Tally:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LatticeCell:
-    """One input of the lattice below a variant (the original, a smaller change, the variant itself), and its answers.
-
-    ``prompts`` stand in cards alone.
-    """
+    """One input of the lattice below a variant, and its answers: the original, a smaller change, or the variant."""
 
     variant_id: str
     label: str
@@ -63,7 +60,7 @@ class LatticeCell:
     tally: Tally
     compared: Literal["", "same", "changed", "not judged"] = ""
     note: str = ""  # why a cell was not asked
-    prompts: tuple[Prompt, ...] = ()
+    prompts: tuple[Prompt, ...] = ()  # in cards alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +75,40 @@ class Brief:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Card:
-    """A finding as reports show it. ``cells`` is empty if the run folder does not hold the variant."""
+    """A finding as every format shows it; its texts and answers where `with_evidence` found them."""
 
     finding: Finding
     sentence: str
     notes: tuple[str, ...]
-    variant_id: str
-    original: tuple[Segment, ...]
-    variant: tuple[Segment, ...]
-    cells: tuple[LatticeCell, ...]
-    diagnoses: tuple[Diagnosis, ...]
-    brief: Brief | None = None  # the whole in a line
+    waiver: Waived | None = None
+    brief: Brief | None = None  # its clearest example in a line
     more: tuple[Brief, ...] = ()  # further examples, the clearest first
+    variant_id: str = ""
+    original: tuple[Segment, ...] = ()
+    variant: tuple[Segment, ...] = ()
+    cells: tuple[LatticeCell, ...] = ()
+    diagnoses: tuple[Diagnosis, ...] = ()
     missing: str = ""  # why there is no evidence
 
+    @property
+    def key(self) -> str:
+        """What the finding is called across runs."""
+        return waivers.key(self.finding)
 
-def build(finding: Finding, evidence: object, *, record: RunRecord, sentence: str, notes: Sequence[str] = ()) -> Card:
-    """Build the card of one finding, with the evidence of its clearest exemplar, as far as there is some."""
+    @property
+    def place(self) -> str:
+        """Attributes or directions, in words."""
+        return words.direction(self.finding.directions) or words.attributes(self.finding.attributes)
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is shown and not waived: what ``--fail-on shown`` counts."""
+        return self.finding.verdict == "shown" and self.waiver is None
+
+
+def with_evidence(card: Card, evidence: object, record: RunRecord) -> Card:
+    """Return a card with the texts and answers of its clearest exemplar, as far as there are some."""
+    finding = card.finding
     variant_id = next(iter(finding.exemplars), "")
     model, format_ = finding.model, finding.format
     case, variant, missing = look_up(evidence, variant_id)
@@ -103,17 +117,15 @@ def build(finding: Finding, evidence: object, *, record: RunRecord, sentence: st
     if case is not None and variant is not None:
         sides = compare(case.original, variant)
         cells = tuple(_in_full(cell, evidence, format_) for cell in lattice(case, variant, evidence, model, format_))
-    return Card(
-        finding=finding,
-        sentence=sentence,
-        notes=tuple(notes),
+    return replace(
+        card,
+        brief=brief(evidence, variant_id, model, format_),
+        more=tuple(filter(None, (brief(evidence, id, model, format_) for id in finding.exemplars[1:]))),
         variant_id=variant_id,
         original=sides[0],
         variant=sides[1],
         cells=cells,
         diagnoses=tuple(d for d in record.diagnoses if d.finding == finding.id),
-        brief=brief(evidence, variant_id, model, format_),
-        more=tuple(filter(None, (brief(evidence, id, model, format_) for id in finding.exemplars[1:]))),
         missing=missing,
     )
 
@@ -258,27 +270,13 @@ Pair = tuple[tuple[Segment, ...], tuple[Segment, ...]]
 
 
 def compare(original: Variant, variant: Variant) -> Pair:
-    """Segments of the original and of the variant.
-
-    Uses the recorded edits where applying them gives the variant exactly; otherwise (a protocol that
-    edits one after the other, an imported case) a word-level diff, whose segments carry no attribute.
-
-    Examples
-    --------
-    >>> edit = Edit(attribute="gender", kind="swap", source_group="men", target_group="women",
-    ...             source="man", target="woman", where=(2, 5))
-    >>> new = Variant(id="v", input="A woman.", edits=(edit,))
-    >>> left, right = compare(Variant(id="o", input="A man."), new)
-    >>> [s.text for s in right], right[1].attribute
-    (['A ', 'woman', '.'], 'gender')
-    """
+    """Segments of the original and of the variant, by recorded edits where these give the variant, else by words."""
     old, new = str(original.input), str(variant.input)
     pair = _by_edits(old, variant.edits)
     return pair if pair is not None and "".join(s.text for s in pair[1]) == new else _by_words(old, new)
 
 
 def _sides(pieces: Iterable[tuple[str, str, bool, Edit | None]]) -> Pair:
-    """Both sides of (old, new, whether it changed, by which edit)."""
     left: list[Segment] = []
     right: list[Segment] = []
     for old, new, changed, edit in pieces:

@@ -26,18 +26,11 @@ class Rate:
 
 
 class Rates:
-    """The rates of a record, without those of one direction or kind.
-
-    Attributes
-    ----------
-    places : dict
-        (model, format) → what it is called, in the order in which models were asked.
-    rows : list of Rate
-        By set of attributes, then place.
-    """
+    """The rates of a record, without those of one direction or kind."""
 
     def __init__(self, record: RunRecord) -> None:
         self.record = record
+        # name, attributes, model, format
         self._known: dict[tuple[str, tuple[str, ...], str, str], Estimate] = {}
         for e in record.estimates:
             if not e.directions and not e.kind:

@@ -34,10 +34,7 @@ def safe(text: object) -> Markup:
 
 
 def svg(name: str, title: str, desc: str, height: int, body: Iterable[str], kind: str) -> Markup:
-    """Wrap shapes, whose texts have gone through `safe`, as a drawing with an accessible name and description.
-
-    ``name`` begins the ids of its elements; ``desc`` has every figure in it as text.
-    """
+    """Wrap shapes, whose texts have gone through `safe`, as a drawing with an accessible name and description."""
     drawing = (
         f'<svg class="chart {kind}" role="img" aria-labelledby="{name}-t {name}-d" '
         f'width="100%" height="{height}"><title id="{name}-t">{safe(title)}</title>'
@@ -81,10 +78,7 @@ def _mark(at: At, interval: tuple[float, float] | None, value: float, kind: str,
 def net(
     strips: Sequence[tuple[str, str, claimed.Effect, str, str]], *, name: str, title: str, delta: float | None = None
 ) -> Markup:
-    """Draw differences with their intervals on both sides of zero; the range below ``delta`` is shaded.
-
-    A strip has what is written above and next to its line, an effect (all in one unit), its verdict, and its figure.
-    """
+    """Draw differences with their intervals on both sides of zero; the range below ``delta`` is shaded."""
     scale = strips[0][2].scale
     reach = max([scale * (delta or 0.0), *(e.scale * max(abs(e.low), abs(e.high)) for _, _, e, _, _ in strips)]) or 1.0
     step = 10 ** math.floor(math.log10(reach))

@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from auditor.core import waivers
-from auditor.core.record import Claim, RunRecord, Waived
+from auditor.core.record import Claim, RunRecord
 from auditor.core.types import Finding
 from auditor.measure.claims import MIN_TEXTS, OTHERS, USUAL_DELTA
 from auditor.report import words
-from auditor.report.cards import Brief
+from auditor.report.cards import Card
 
 MANY_TEXTS = 50  # a group of fewer, against all others, leads no report where anything else was shown
 ENOUGH_TEXTS = 30  # the same of a pair
@@ -81,15 +80,7 @@ class Effect:
 
     @property
     def digits(self) -> int:
-        """Decimals of the value and of both ends: one of a point, else as many as the interval is narrow.
-
-        A narrow interval has as many as it takes to tell its ends apart.
-
-        Examples
-        --------
-        >>> Effect(value=0.0012, low=0.0004, high=0.002, unit="log odds").text
-        '+0.0012 (+0.0004 to +0.0020)'
-        """
+        """Decimals of the value and of both ends: one of a point, else as many as the interval is narrow."""
         width = self.scale * (self.high - self.low)
         usual = 1 if self.scale == 100 else 2 if width < 10 else 1 if width < 100 else 0
         if math.isclose(self.low, self.high):
@@ -98,13 +89,7 @@ class Effect:
 
 
 def signed(value: float, digits: int = 1) -> str:
-    """A number with its sign, to ``digits`` decimals.
-
-    Examples
-    --------
-    >>> signed(-5.12), signed(0.0), signed(0.04, 2), signed(1234.5, 0)
-    ('−5.1', '0', '+0.04', '+1,234')
-    """
+    """A number with its sign, to ``digits`` decimals."""
     text = f"{abs(value):,.{digits}f}"
     if not float(text.replace(",", "")):
         return "0"
@@ -112,10 +97,7 @@ def signed(value: float, digits: int = 1) -> str:
 
 
 def effect(claim: Claim) -> Effect | None:
-    """What is printed of a claim: points where answers are labels, else the number; None where there is none.
-
-    Where the log odds show a difference and points alone would not, it is the log odds.
-    """
+    """What is printed of a claim: points where answers are labels, else the number; None where there is none."""
     odds = _odds(claim)
     if odds is None:
         return None
@@ -169,14 +151,7 @@ def net(claim: Claim) -> str:
 
 
 def levels(claim: Claim, names: Mapping[str, str] | None = None) -> str:
-    """The shares of both groups next to their names, the reference first; empty where there are none.
-
-    Examples
-    --------
-    >>> levels(Claim(family="net", attribute="a", groups=("b", "c"), label="yes", model="m", format="", scale="share",
-    ...              unit="share", shares=(0.5, 0.72)))
-    'c 72 % · b 50 %'
-    """
+    """The shares of both groups next to their names, the reference first; empty where there are none."""
     if claim.shares is None:
         return ""
     sides = zip(claim.groups or ("these", "neutral edits"), claim.shares, strict=True)
@@ -229,13 +204,7 @@ def too_few(claim: Claim) -> str:
 
 
 def chance(p: float | None) -> str:
-    """How many of 100 runs of a model without the difference would show one like it, as a sentence.
-
-    Examples
-    --------
-    >>> chance(0.003)
-    'Chance alone would give this in fewer than 1 of 100 such runs.'
-    """
+    """How many of 100 runs of a model without the difference would show one like it, as a sentence."""
     if p is None:
         return ""
     base = next((base for base in (10_000, 1_000, 100) if p < 1 / base), 0)
@@ -244,10 +213,7 @@ def chance(p: float | None) -> str:
 
 
 def would_be_seen(claim: Claim, comparisons: int) -> str:
-    """The smallest difference that 8 of 10 such runs would show, with its unit; empty where none would be.
-
-    From the standard error of the estimate, at the level that each of so many comparisons has.
-    """
+    """The smallest difference that 8 of 10 such runs would show, with its unit; empty where none would be."""
     from scipy.stats import norm
 
     odds = _odds(claim)
@@ -331,7 +297,6 @@ def state(record: RunRecord, claim: Claim) -> Statement | None:
 def _said(
     record: RunRecord, claim: Claim, group: str, reference: str, made: Effect, *, turned: bool
 ) -> tuple[str, str]:
-    """Who, and by how much."""
     if claim.family == "interaction":
         return _interaction(record, claim, made)
     if claim.family == "omnibus":
@@ -364,13 +329,7 @@ def _said(
 
 
 def frequency(group: float, reference: float, *, fine: bool = True) -> tuple[str, str, str]:
-    """Two shares as counts of 100; ``fine``: of 1,000 where 100 cannot tell them apart, or one from nothing.
-
-    Examples
-    --------
-    >>> frequency(0.432, 0.6), frequency(0.0, 0.004)
-    (('43', '60', '100'), ('0', '4', '1,000'))
-    """
+    """Two shares as counts of 100; ``fine``: of 1,000 where 100 cannot tell them apart, or one from nothing."""
     both = (group, reference)
     small = any(0 < share < 0.005 or 0.995 < share < 1 for share in both)
     alike = group != reference and round(100 * group) == round(100 * reference)
@@ -454,10 +413,7 @@ class Words:
 
 
 def written(record: RunRecord) -> tuple[Words, ...]:
-    """Groups and their words, from the diagnosis of words; none where the record has none.
-
-    A word that also stood beside words for another group is listed with its own group alone.
-    """
+    """Groups and their words, from the diagnosis of words; none where the record has none."""
     tokens = [t for section in record.tokens for t in section.tokens]
     by_group: dict[tuple[str, str], set[str]] = {}
     known: set[tuple[str, str]] = set()
@@ -539,51 +495,20 @@ def _not_tested(record: RunRecord) -> Iterator[str]:
 # -- findings ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
-    """One finding as every exchange format shows it. The texts are not escaped."""
-
-    finding: Finding
-    sentence: str
-    notes: tuple[str, ...]
-    waiver: Waived | None
-    example: Brief | None = None
-
-    @property
-    def key(self) -> str:
-        """What the finding is called across runs."""
-        return waivers.key(self.finding)
-
-    @property
-    def place(self) -> str:
-        """Attributes or directions, in words."""
-        return words.direction(self.finding.directions) or words.attributes(self.finding.attributes)
-
-    @property
-    def counts(self) -> bool:
-        """Whether it is shown and not waived: what ``--fail-on shown`` counts."""
-        return self.finding.verdict == "shown" and self.waiver is None
-
-    @property
-    def waived(self) -> str:
-        """The waiver in words; empty without one."""
-        return "" if (w := self.waiver) is None else f"until {w.expires} by {w.owner}: {w.reason}"
-
-
 def tested_p(finding: Finding) -> float | None:
     """The adjusted p value of a finding's own figure; the verdict of a rate of changes is that of other claims."""
     return None if finding.code.startswith(RATES) else finding.p_adjusted
 
 
-def rows(record: RunRecord) -> list[Row]:
+def rows(record: RunRecord) -> list[Card]:
     """Every finding, the shown ones first, then in the order of the record."""
-    return sorted((row_of(record, f) for f in record.findings), key=lambda row: words.RANK.get(row.finding.verdict, 4))
+    return sorted((card_of(record, f) for f in record.findings), key=lambda row: words.RANK.get(row.finding.verdict, 4))
 
 
-def row_of(record: RunRecord, finding: Finding) -> Row:
+def card_of(record: RunRecord, finding: Finding) -> Card:
     """One finding with what is said of it."""
     waiver = record.waived.get(finding.id)
-    return Row(finding=finding, sentence=sentence(record, finding), notes=notes(record, finding), waiver=waiver)
+    return Card(finding=finding, sentence=sentence(record, finding), notes=notes(record, finding), waiver=waiver)
 
 
 def sentence(record: RunRecord, finding: Finding) -> str:

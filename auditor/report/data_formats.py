@@ -21,12 +21,7 @@ COLUMNS = (
 
 
 class CsvReport(Renderer):
-    """One row for each finding (``row`` = finding), each estimate, each figure of a suite; UTF-8 with a header.
-
-    Shares are numbers in [0, 1]; what is missing is empty. A text that begins like a formula (``=``, ``+``,
-    ``-``, ``@`` and their wide forms, also after white space or a separator) gets an apostrophe in front, and
-    acting characters are made visible.
-    """
+    """One row for each finding (``row`` = finding), each estimate, each figure of a suite; UTF-8 with a header."""
 
     name = "csv"
     suffix = ".csv"

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from auditor.report.cards import Card
-    from auditor.report.claimed import Row
     from auditor.report.first_screen import Screen
 
 TO_FILL = "to be filled in"
@@ -19,16 +18,13 @@ TO_FILL = "to be filled in"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
-    """A figure of a table: what stands below it, and the verdict that colours it.
-
-    ``links`` are ids and titles of sections of the document.
-    """
+    """A figure of a table: what stands below it, and the verdict that colours it."""
 
     text: str = ""
     sub: str = ""
     mark: str = ""  # the verdict as it is written
     kind: str = ""  # its key in `words.VERDICTS`
-    links: tuple[tuple[str, str], ...] = ()
+    links: tuple[tuple[str, str], ...] = ()  # id and title of sections
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -72,30 +68,23 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names with values; those of a ``grid`` stand beside each other where there is room.
-
-    Fields for a person are a form, whose ``name`` is unique in the document (see `form`).
-    """
+    """Names with values; those of a ``grid`` stand beside each other where there is room."""
 
     caption: str
     pairs: tuple[tuple[str, str | Entry], ...]
-    grid: bool = False
-    name: str = ""
+    grid: bool = False  # next to each other where there is room
+    name: str = ""  # of a form, unique in the document
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
-    """Rows of ``columns``; those in ``right`` hold counts.
-
-    ``more`` are lines that long reports fold away and short ones leave out; ``left`` says what they are, for one
-    and for several.
-    """
+    """Rows of ``columns``; those in ``right`` hold counts."""
 
     caption: str
     columns: tuple[str, ...]
     lines: tuple[Line, ...]
     right: frozenset[str] = frozenset()
-    more: tuple[Line, ...] = ()
+    more: tuple[Line, ...] = ()  # folded away in long reports, left out of short ones
     left: tuple[str, str] = ("further line", "further lines")
 
     @property
@@ -131,7 +120,7 @@ class Findings:
     """Findings in a sentence each, without their texts."""
 
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[Card, ...]
 
 
 Block = Text | Items | Facts | Table | Chart | Commands | Evidence | Findings
@@ -139,19 +128,15 @@ Block = Text | Items | Facts | Table | Chart | Commands | Evidence | Findings
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Section:
-    """One section: id and title, a short name for the table of contents (the title, if empty), its parts.
-
-    ``folded`` sections open on a click; those that are ``brief`` are in a summary too; a terminal never cuts those that
-    are ``whole``.
-    """
+    """One section: id and title, a short name for the table of contents (the title, if empty), its parts."""
 
     id: str
     title: str
     short: str = ""
     blocks: tuple[Block, ...]
-    folded: bool = False
-    brief: bool = False
-    whole: bool = False
+    folded: bool = False  # opens on a click
+    brief: bool = False  # in summaries too
+    whole: bool = False  # a terminal cuts nothing
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "short", self.short or self.title)
@@ -169,11 +154,7 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Document:
-    """A whole report.
-
-    One that is ``inert`` runs no script where a page would; one that is ``bare`` is a sheet to print or publish,
-    without navigation and footer.
-    """
+    """A whole report."""
 
     title: str
     name: str = ""  # of the run, session or comparison
@@ -182,8 +163,8 @@ class Document:
     first: Screen | None = None  # the answer, where there are claims
     sections: tuple[Section, ...]
     footer: str = ""
-    inert: bool = False
-    bare: bool = False
+    inert: bool = False  # runs no script
+    bare: bool = False  # a sheet to print or publish, without navigation and footer
 
     @property
     def blocks(self) -> Iterator[Block]:
@@ -247,13 +228,7 @@ def plain(cell: str | Cell | Entry, joint: str = "; ") -> str:
 
 
 def flat(value: object, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Nested plain data as (path, text) lines; missing values say so.
-
-    Examples
-    --------
-    >>> list(flat({"a": {"b": 1}, "c": None}))
-    [('a.b', '1'), ('c', 'not given')]
-    """
+    """Nested plain data as (path, text) lines; missing values say so."""
     if isinstance(value, Mapping) and value:
         for key in sorted(value, key=str):
             yield from flat(value[key], f"{prefix}.{key}" if prefix else str(key))

@@ -13,10 +13,10 @@ import msgspec
 
 from auditor.core import explain, waivers
 from auditor.core.protocols import Renderer
-from auditor.core.record import Controls, RunRecord
-from auditor.core.types import FORMAT_VERSION
+from auditor.core.record import RunRecord
 from auditor.report import run_checks, words
-from auditor.report.claimed import Row, rows, tested_p, title
+from auditor.report.cards import Card
+from auditor.report.claimed import rows, tested_p, title
 from auditor.report.planned import deviations
 
 # -- JUnit ------------------------------------------------------------------------------------------------
@@ -72,13 +72,11 @@ def _counted(name: str, states: list[str], tests: int) -> dict[str, str]:
     return _safe(name=name, tests=str(tests), **{key: str(states.count(kind)) for key, kind in kinds.items()})
 
 
-def _state(row: Row) -> str:
-    if row.finding.verdict == "shown" and row.waiver is None:
-        return "failure"
-    return "" if row.finding.verdict == "bounded" else "skipped"
+def _state(row: Card) -> str:
+    return "failure" if row.counts else "" if row.finding.verdict == "bounded" else "skipped"
 
 
-def _result(case: Element, row: Row, record: RunRecord) -> None:
+def _result(case: Element, row: Card, record: RunRecord) -> None:
     f, state = row.finding, _state(row)
     look = f"Look at it: audit show {words.run_name(record)} {f.id}"
     detail = _legal("\n".join([row.sentence, *map(words.sentence, row.notes), look]))
@@ -87,7 +85,8 @@ def _result(case: Element, row: Row, record: RunRecord) -> None:
     elif not state:
         SubElement(case, "system-out").text = detail
     else:
-        why = f"waived {row.waived}" if row.waiver is not None else words.verdict(f.verdict, symbol=False)
+        w, why = row.waiver, words.verdict(f.verdict, symbol=False)
+        why = f"waived until {w.expires} by {w.owner}: {w.reason}" if w is not None else why
         SubElement(case, state, _safe(message=f"{words.sentence(why)} {row.sentence}"))
 
 
@@ -96,7 +95,6 @@ def _safe(**values: str) -> dict[str, str]:
 
 
 def _legal(text: str, *, newlines: bool = True) -> str:
-    """Text that XML can hold."""
     return _FORBIDDEN.sub(lambda m: f"⟨U+{ord(m.group()):04X}⟩", words.visible(text, newlines=newlines))
 
 
@@ -107,15 +105,7 @@ KINDS = {"shown": "fail", "bounded": "pass", "not_determined": "open", "not_test
 
 
 class SarifReport(Renderer):
-    """One result for each finding, one rule for each code.
-
-    ``kind`` follows the verdict, as `KINDS` has it; a shown finding has the level ``warning``. A waiver is an accepted
-    suppression. Results are told apart across runs by the finding's key (``partialFingerprints``).
-
-    References
-    ----------
-    Static Analysis Results Interchange Format (SARIF) Version 2.1.0, OASIS Standard, 2020, §3.27.
-    """
+    """One result for each finding, one rule for each code."""
 
     name = "sarif"
     suffix = ".sarif"
@@ -145,7 +135,6 @@ class SarifReport(Renderer):
 
 
 def _frozen(record: RunRecord) -> dict[str, object]:
-    """The frozen plan and what was done otherwise."""
     if not (frozen := record.frozen):
         return {}
     otherwise = [dict(zip(("what", "planned", "actual"), map(_plain, d), strict=True)) for d in deviations(record)]
@@ -161,7 +150,7 @@ def _rule(code: str) -> dict[str, object]:
     return out
 
 
-def _sarif(row: Row, codes: list[str], seen: Counter[str]) -> dict[str, object]:
+def _sarif(row: Card, codes: list[str], seen: Counter[str]) -> dict[str, object]:
     f, rate = row.finding, row.finding.rate
     seen[row.key] += 1
     digest = hashlib.sha256(f"{row.key}\n{seen[row.key]}".encode("utf-8", "backslashreplace")).hexdigest()
@@ -206,16 +195,10 @@ MAX_ANNOTATIONS = 10  # GitHub shows no more of one kind for one step
 
 
 def workflow_commands(record: RunRecord) -> list[str]:
-    """Workflow commands: a warning for each finding that is shown and not waived, an error for an undecided run.
-
-    Examples
-    --------
-    >>> workflow_commands(RunRecord(status="partial", status_reason="Interrupted."))
-    ['::error title=Audit undecided::Partial run: Interrupted. The figures cover what was answered until then.']
-    """
+    """Workflow commands: a warning for each finding that is shown and not waived, an error for an undecided run."""
     undecided = run_checks.undecided(record)
     lines = [_command("error", "Audit undecided", undecided)] if undecided else []
-    shown = [row for row in rows(record) if row.finding.verdict == "shown" and row.waiver is None]
+    shown = [row for row in rows(record) if row.counts]
     kept = shown if len(shown) <= MAX_ANNOTATIONS else shown[: MAX_ANNOTATIONS - 1]
     for row in kept:
         lines.append(_command("warning", f"{row.finding.code} {row.place}", f"{row.finding.id}: {row.sentence}"))
@@ -233,92 +216,20 @@ def _command(kind: str, title: str, message: str) -> str:
     return f"::{kind} title={title.replace(':', '%3A').replace(',', '%2C')}::{message}"
 
 
-# -- the record itself, and its schema (docs/reference/schema/run.schema.json) ---------------------------------------
-
-ID = "urn:llm-bias-auditor:run:{version}"
-ALWAYS = (
-    "id", "format_version", "tool_version", "status", "status_reason", "spec", "provenance", "counts", "estimates",
-    "controls", "findings", "diagnoses", "models",
-)  # fmt: skip
+# -- the record itself -------------------------------------------------------------------------------------
 
 
 class JsonReport(Renderer):
-    r"""The record on stdout: sorted keys, two spaces, ASCII only.
-
-    Non-ASCII characters and controls are escaped, so that no text from a model acts on a terminal.
-
-    Examples
-    --------
-    >>> print(JsonReport().render(RunRecord(raw={"b": 1, "a": "é"})), end="")
-    {
-      "a": "\u00e9",
-      "b": 1
-    }
-    """
+    """The record on stdout: sorted keys, two spaces, ASCII only."""
 
     name = "json"
     suffix = ".json"
 
     def render(self, record: RunRecord, evidence: Any = None) -> str:
-        """Write the record as JSON text that ends in a line break.
-
-        Raises
-        ------
-        ValueError
-            A number is not finite: missing values are null with a reason.
-        """
+        """Write the record as JSON text that ends in a line break."""
         return to_json(record.raw)
 
 
 def to_json(value: object) -> str:
     """Write data as JSON, as `JsonReport` does."""
     return json.dumps(value, sort_keys=True, allow_nan=False, indent=2) + "\n"
-
-
-def run_schema() -> dict[str, object]:
-    """JSON Schema (draft 2020-12) of the run record.
-
-    What a record holds beyond its types is allowed and not described: new entries come without a new
-    ``format_version``.
-
-    Examples
-    --------
-    >>> run_schema()["$defs"]["Estimate"]["required"]
-    ['value', 'low', 'high', 'level', 'n', 'n_skipped', 'method']
-    """
-    _, defs = msgspec.json.schema_components([RunRecord], schema_hook=_control, ref_template="#/$defs/{name}")
-    record = defs.pop("RunRecord")
-    del record["properties"]["raw"]
-    record["properties"]["format_version"] = {"const": FORMAT_VERSION}
-    record["required"] = sorted(ALWAYS)
-    defs["Estimate"]["properties"]["level"] |= {"exclusiveMinimum": 0, "exclusiveMaximum": 1}
-    for name in ("n", "n_skipped"):
-        defs["Estimate"]["properties"][name] |= {"minimum": 0}
-    made: dict[str, object] = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": ID.format(version=FORMAT_VERSION),
-        **record,
-        "$defs": defs,
-        "title": "Run record of the LLM bias auditor",
-    }
-    return made
-
-
-def schema_text() -> str:
-    """The schema as the file holds it: a line for each definition and each entry of the record."""
-
-    def lines(value: dict[str, object], *deep: str) -> str:
-        entries = (
-            f"{json.dumps(k)}: {lines(v) if k in deep and isinstance(v, dict) else json.dumps(v, sort_keys=True)}"
-            for k, v in sorted(value.items())
-        )
-        return "{\n" + ",\n".join(entries) + "\n}"
-
-    return lines(run_schema(), "$defs", "properties") + "\n"
-
-
-def _control(kind: type) -> dict[str, object]:
-    """Controls by name: figures, tests, declarations, reasons, or these by model."""
-    if kind is Controls:
-        return {"type": "object"}
-    raise NotImplementedError

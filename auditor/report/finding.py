@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich.text import Text
@@ -61,13 +62,7 @@ def _marked(page: Page, segments: Sequence[cards.Segment]) -> Text:
 def render_finding(
     record: RunRecord, evidence: object, finding_id: str, *, judged: Judged = lambda *_: None, **screen: Any
 ) -> str:
-    """Show one finding, variant, or case with all its variants, with full prompts and every answer.
-
-    Raises
-    ------
-    UnknownPlugin
-        The run holds no finding, variant or case with this id; near misses are offered.
-    """
+    """Show one finding, variant, or case with all its variants, with full prompts and every answer."""
     page, known = _page(**screen), {f.id: f for f in record.findings}
     if finding_id in known:
         chosen = [known[finding_id]]
@@ -80,10 +75,9 @@ def render_finding(
     for i, finding in enumerate(chosen):
         if i:
             page.line()
-        row = claimed.row_of(record, finding)
-        said = words.sentence(finding.text) or row.sentence
-        made = cards.build(finding, evidence, record=record, sentence=said, notes=row.notes)
-        _whole(page, made, judged, seen)
+        row = claimed.card_of(record, finding)
+        row = replace(row, sentence=words.sentence(finding.text) or row.sentence)
+        _whole(page, cards.with_evidence(row, evidence, record), judged, seen)
         _waiver(page, record, finding.id)
     return page.value()
 
@@ -137,7 +131,6 @@ def _as_findings(evidence: Any, variant: Variant) -> Iterator[Finding]:
 
 
 def _whole(page: Page, shown: cards.Card, judged: Judged, seen: set[tuple[str, ...]]) -> None:
-    """A card, and what was asked and answered in its cells that are not ``seen`` yet."""
     finding = shown.finding
     card(page, shown)
     if finding.rate is not None and (p := claimed.tested_p(finding)) is not None:
@@ -170,7 +163,6 @@ def _whole(page: Page, shown: cards.Card, judged: Judged, seen: set[tuple[str, .
 
 
 def _prompt(page: Page, asked: Prompt) -> None:
-    """One prompt in full, with its digest."""
     for message in asked.messages or ():
         page.line(f"{message.role}:", "bold")
         page.line(message.content)
@@ -186,13 +178,7 @@ def _waiver(page: Page, record: RunRecord, finding: str) -> None:
 
 
 def render_row_finding(record: RunRecord, id: str, **screen: Any) -> str:
-    """Show one finding of a search over rows with its figure, its notes, and pairs of rows.
-
-    Raises
-    ------
-    UnknownPlugin
-        The run has no such finding.
-    """
+    """Show one finding of a search over rows with its figure, its notes, and pairs of rows."""
     known = {f.id: f for f in record.findings}
     if id not in known:
         raise UnknownPlugin("finding", id, known)

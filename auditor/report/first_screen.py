@@ -121,7 +121,6 @@ def build(record: RunRecord, evidence: object) -> Screen:
 
 
 def _ran(record: RunRecord) -> str:
-    """Task, models, texts, calls, seconds, cost, status."""
     spec, counts, seconds = record.spec, record.counts, record.provenance.seconds
     parts = [
         spec.asked or "task not recorded",
@@ -146,7 +145,6 @@ Answer = tuple[str, Sequence[str], Sequence[str]]  # verdict, headline, how sure
 
 
 def _answer(record: RunRecord, first: Statement | None, names: Names) -> Answer:
-    """What was found, or why nothing was."""
     if first is not None:
         claim = first.claim
         sure = [claimed.chance(claim.p_adjusted), first.scores, first.scope, first.limit, *_controls(record, claim)]
@@ -185,7 +183,6 @@ def _describes(record: RunRecord) -> bool:
 
 
 def _nothing(record: RunRecord, net: Sequence[Claim]) -> str:
-    """Why nothing was tested."""
     if any(run_checks.nothing(record, model) for model in record.models):
         return "Nothing was measured: no answer could be judged."
     if record.figures and not net:
@@ -201,7 +198,6 @@ def _width(claim: Claim) -> float:
 
 
 def _seen(claim: Claim, tested: Sequence[Claim]) -> str:
-    """How small a difference the run would have shown."""
     mine = [c for c in tested if (c.model, c.format) == (claim.model, claim.format) and c.groups[-1:] != (OTHERS,)]
     if amount := claimed.would_be_seen(claim, len(mine)):
         return f"A difference of {amount} in {claim.attribute} would have been seen in 8 of 10 such runs."
@@ -209,7 +205,6 @@ def _seen(claim: Claim, tested: Sequence[Claim]) -> str:
 
 
 def _basis(record: RunRecord, claim: Claim) -> str:
-    """How many texts, of which model, and what was changed."""
     model = f"{claim.model}, {claim.format}" if sum(f != "" for f in record.spec.formats) > 1 else claim.model
     model, texts = words.visible(model, newlines=False), words.plural(claim.texts, "text")
     if record.spec.suite == "import":
@@ -235,7 +230,6 @@ def _controls(record: RunRecord, claim: Claim) -> Iterator[str]:
 
 
 def _also(one: Statement, names: Names) -> str:
-    """A further difference in one paragraph."""
     name = names.get((one.claim.model, one.claim.format))
     said = " ".join(one.sentences)
     return f"{name}: {said}" if name else said
@@ -245,10 +239,7 @@ def _also(one: Statement, names: Names) -> str:
 
 
 def _picked(claims: Sequence[Claim], names: Names, worst: Claim | None) -> list[Claim]:
-    """Return net differences that were tested, and what else was shown: by model, attribute and verdict.
-
-    Attributes with too few texts are listed below the plot.
-    """
+    """Return net differences that were tested, and what else was shown: by model, attribute and verdict."""
     groups: dict[tuple[str, str, str, str], list[Claim]] = {}
     for claim in claims:
         if claim.verdict == "shown" or (claim.family == "net" and claim.verdict != "not_tested"):
@@ -273,7 +264,6 @@ def _label(claims: Sequence[Claim]) -> str:
 
 
 def _row(record: RunRecord, claim: Claim, model: str, label: str) -> Row:
-    """Return the row of a claim; it names its label where the column does not."""
     name = words.attributes(claim.attribute.split("+"))
     name += f" ({FAMILIES.get(claim.family, claim.family)})" if claim.family != "net" else ""
     who = claimed.levels(claim) or " against ".join(words.group(g) for g in claim.groups)
@@ -339,7 +329,6 @@ def _control(record: RunRecord, model: str) -> Iterator[str]:
 
 
 def _answers(asked: Asked) -> Iterator[str]:
-    """Shares of the labels, and of answers that were lost."""
     answers, counts = asked.answers, asked.counts
     lost = {
         "refused": (counts.refused or 0) + (counts.filtered or 0),

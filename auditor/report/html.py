@@ -25,11 +25,7 @@ MIN_FILTER = 6  # fewer findings need no filter
 
 
 class HtmlReport(Renderer):
-    """The report of any kind of run as a page.
-
-    Every text passes through `words.visible` and is escaped; the Content-Security-Policy in the file
-    forbids all requests and every script but the page's own, by its hash.
-    """
+    """The report of any kind of run as a page."""
 
     name = "html"
     suffix = ".html"

@@ -10,7 +10,6 @@ from auditor.core.protocols import Renderer
 from auditor.core.record import RunRecord
 from auditor.report import cards, first_screen, words
 from auditor.report import document as doc
-from auditor.report.claimed import Row
 
 _START = re.compile(r"^(\d{0,9})([-+=.)])")
 _SPECIAL = re.compile(r"[\\`*_\[\]|~$#]")
@@ -19,15 +18,7 @@ _LINKS = re.compile(r"(?<=[A-Za-z])(?=://)|(?<=www)(?=\.)|(?<=@)(?=\w)", re.IGNO
 
 
 class MarkdownReport(Renderer):
-    """The report of any kind of run as tables and lists.
-
-    Text from models and files is escaped: it makes no link, no image, no heading and no HTML.
-
-    Parameters
-    ----------
-    full : bool
-        Whether all parts stand in it; else the answer, and what is brief.
-    """
+    """The report of any kind of run as tables and lists."""
 
     name = "markdown"
     suffix = ".md"
@@ -108,7 +99,7 @@ def _block(part: doc.Block, full: bool, heading: str = "") -> Iterable[str]:
             yield from table(("Verdict", "Finding", "Code", "What was measured"), cells, part.title)
 
 
-def _mark(row: Row) -> str:
+def _mark(row: cards.Card) -> str:
     return words.finding_verdict(row.finding) + (" (waived)" if row.waiver else "")
 
 
@@ -141,13 +132,7 @@ def _card(part: doc.Evidence) -> Iterable[str]:
 
 
 def escape(text: object) -> str:
-    r"""Text that stays text in any place of a line, table cells included.
-
-    Examples
-    --------
-    >>> escape("[x](https://e.org) <b>|")
-    '\\[x\\](https<!-- -->://e.org) &lt;b&gt;\\|'
-    """
+    """Text that stays text in any place of a line, table cells included."""
     plain = words.visible(str(text), newlines=False)
     for char, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         plain = plain.replace(char, entity)
@@ -155,13 +140,7 @@ def escape(text: object) -> str:
 
 
 def block(text: object) -> str:
-    r"""Text that begins a line or a list item: no list, rule, heading or code block comes of it.
-
-    Examples
-    --------
-    >>> block('- x'), block('1. x'), block('    x')
-    ('\\- x', '1\\. x', 'x')
-    """
+    """Text that begins a line or a list item: no list, rule, heading or code block comes of it."""
     return _START.sub(r"\1\\\2", escape(text).strip())
 
 
@@ -173,13 +152,11 @@ def table(columns: Sequence[str], rows: Iterable[doc.Line], caption: str | None 
 
 
 def _cell(cell: str | doc.Cell | doc.Entry) -> str:
-    """A cell in one line; what somebody did not fill in stands out."""
     blank = isinstance(cell, doc.Entry) and cell.value is None
     return f"**{doc.TO_FILL}**" if blank else escape(doc.plain(cell))
 
 
 def _first(screen: first_screen.Screen) -> list[str]:
-    """The answer: who, how much, how sure, what next."""
     mark = words.SYMBOLS[screen.kind]
     lines = ["## Answer", "", block(screen.ran), ""]
     lines += [f"**{mark} {escape(' '.join(screen.headline))}**", ""]
@@ -194,7 +171,6 @@ def _first(screen: first_screen.Screen) -> list[str]:
 
 
 def _marked(segments: Sequence[cards.Segment]) -> str:
-    """Changed words in bold."""
     out = []
     for segment in segments:
         text = escape(segment.text)

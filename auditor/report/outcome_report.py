@@ -82,7 +82,6 @@ def impact(record: RunRecord) -> Iterator[doc.Block]:
 
 
 def _pool(record: RunRecord, title: str, pool: Pool, i: int) -> Iterator[doc.Block]:
-    """Table and chart of each kind of category."""
     named = rate_name(record)
     for name, rows, facts in tables(pool):
         about = f"{TITLES[name]}{', ' + title if title else ''}"
@@ -115,7 +114,6 @@ def _pool(record: RunRecord, title: str, pool: Pool, i: int) -> Iterator[doc.Blo
 
 
 def _unknown(record: RunRecord) -> Iterator[doc.Block]:
-    """What people of unknown category could change, in each pool."""
     for title, pool in pools(record):
         place = f" ({title})" if title else ""
         if not pool.unknown_bounds:
@@ -377,13 +375,7 @@ def _side(row: Category) -> str:
 
 
 def people(category: str) -> str:
-    """Name the people of a category of the rule.
-
-    Examples
-    --------
-    >>> people("Black or African American / Female"), people("Two or More Races"), people("Male")
-    ('Black women', 'people of two or more races', 'men')
-    """
+    """Name the people of a category of the rule."""
     race, _, sex = category.rpartition(" / ") if category.endswith(tuple(SEXES)) else (category, "", "")
     noun = SEXES.get(sex, "people")
     if race == "Two or More Races":
@@ -408,13 +400,7 @@ def _of_rate(ratio: float) -> str:
 
 
 def limit(value: float) -> str:
-    """Write a limit with two decimals, or with as many as show on which side of 0.80 it lies.
-
-    Examples
-    --------
-    >>> limit(0.4449), limit(0.7964), limit(0.80003)
-    ('0.44', '0.796', '0.80003')
-    """
+    """Write a limit with two decimals, or with as many as show on which side of 0.80 it lies."""
     digits = 2
     while value != FOUR_FIFTHS and float(f"{value:.{digits}f}") == FOUR_FIFTHS and digits < 15:
         digits += 1

@@ -20,10 +20,7 @@ _UNBROKEN = "\ud800"
 
 
 class Page:
-    """Collects lines of one report, of at least 40 columns: everything laid out here is made visible first.
-
-    An ``encoding`` that is not a UTF form gets ASCII symbols and frames. Nothing depends on ``color`` (ANSI styles).
-    """
+    """Collects lines of one report, of at least 40 columns: everything laid out here is made visible first."""
 
     def __init__(self, *, width: int, encoding: str, color: bool) -> None:
         self.width, self.encoding, self.color = max(40, width), encoding, color
@@ -137,7 +134,6 @@ class Page:
                 self._console.print(Text(line, overflow="fold"))
 
     def _cell(self, text: object) -> str:
-        """Text of a table, figures kept together with their unit."""
         return words.glue(self.plain(text)).replace("\u00a0", _UNBROKEN)
 
     def pair(self, left: tuple[str, Text], right: tuple[str, Text]) -> None:
@@ -166,16 +162,7 @@ GAP = 3  # between two columns
 
 
 def widths(rows: Sequence[Sequence[str]], page: int) -> list[int]:
-    """Return how wide each column has to be so that the table fits on the page.
-
-    Columns are as wide as their longest line where there is room. Where there is not, the widest give way first, down
-    to their longest word. The widths of a table that does not fit even so are more than the page has.
-
-    Examples
-    --------
-    >>> widths([["Category", "Rate"], ["Two or More Races", "45.1 (96/213)"]], 27)
-    [12, 12]
-    """
+    """Return how wide each column has to be so that the table fits on the page."""
     columns = list(zip(*rows, strict=True))
     fitting = [max(cell_len(line) for cell in column for line in cell.split("\n")) for column in columns]
     words = [[cell_len(word) for cell in column for word in cell.split()] for column in columns]

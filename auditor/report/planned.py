@@ -189,13 +189,7 @@ def _edits(record: RunRecord) -> str:
 
 
 def compared(section: Probability) -> str:
-    """Say what the probability oracle compared, in one line.
-
-    Examples
-    --------
-    >>> compared(Probability(label="his"))
-    "probability of 'his'"
-    """
+    """Say what the probability oracle compared, in one line."""
     first = next((row.epsilon for row in section.rows), None)
     less = ", less that of the shares in the occupations," if section.reference == "bls" else ""
     beyond = "" if first is None else f"; a difference{less} of more than {first:g} counts as a change"

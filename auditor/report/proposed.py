@@ -37,14 +37,7 @@ def _following(record: RunRecord, example: Example | None) -> Iterator[tuple[str
 
 
 def raised(record: RunRecord) -> str:
-    """Return the option that lets a run go on which a limit ended: twice that limit; "" where none is in the way.
-
-    Examples
-    --------
-    >>> from auditor.core.record import read
-    >>> raised(read({"stopped_by": "max_calls", "spec": {"max_calls": 500}}))
-    ' --max-calls 1000'
-    """
+    """Return the option that lets a run go on which a limit ended: twice that limit; "" where none is in the way."""
     # Seconds are counted anew. Where the limit was 0, the second figure is proposed.
     limits = {"max_calls": (record.spec.max_calls, 100), "max_cost": (record.spec.max_cost, 1.0)}
     if record.stopped_by == "control":

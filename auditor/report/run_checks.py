@@ -59,7 +59,6 @@ def _undecided(made: Verdict) -> str:
 
 
 def _caution(record: RunRecord, caution: Caution) -> str:
-    """Why a model cannot be judged, or gave little to judge."""
     model, lost, further = caution.model, "", ""
     unread = record.models[model].unread if model in record.models else None
     nothing = unread is not None and unread.judged_nothing
@@ -112,13 +111,7 @@ def protocol_limits(record: RunRecord) -> Iterator[str]:
 
 
 def quoted(output: str) -> str:
-    r"""The beginning of an answer in one line, in quotation marks; nothing in it acts or looks like a command.
-
-    Examples
-    --------
-    >>> quoted("purple\nmonkey")
-    '“purple ⏎ monkey”'
-    """
+    """The beginning of an answer in one line, in quotation marks; nothing in it acts or looks like a command."""
     line = words.visible(output.strip(), newlines=False)
     if not line:
         return "an empty answer"
@@ -153,13 +146,7 @@ def reason(model: str, unread: Unread) -> str:
 
 
 def dropped(skipped: object, repeated: int | None) -> str:
-    """Say how many rows of the texts were left out, and why; empty where none was.
-
-    Examples
-    --------
-    >>> dropped(3, 1)
-    '3 rows without a text, 1 row with the text of an earlier one'
-    """
+    """Say how many rows of the texts were left out, and why; empty where none was."""
     empty = "without a text" if repeated is not None else "without two different texts"
     parts = [f"{words.plural(skipped, 'row')} {empty}"] if isinstance(skipped, int) and skipped else []
     return ", ".join(
@@ -168,13 +155,7 @@ def dropped(skipped: object, repeated: int | None) -> str:
 
 
 def golds(gold: Gold | None, labels: Sequence[str] = ()) -> str:
-    """Say that gold labels name no label of the task, and which do not; empty where all do.
-
-    Examples
-    --------
-    >>> golds(Gold(given=60, mapped=20, unmapped=40, examples=("5 - great",)))
-    '20 of 60 gold labels name a label of the task; “5 - great” does not. They count in no accuracy.'
-    """
+    """Say that gold labels name no label of the task, and which do not; empty where all do."""
     if gold is None or not gold.unmapped:
         return ""
     named = words.listing([quoted(label) for label in gold.examples])
@@ -186,13 +167,7 @@ def golds(gold: Gold | None, labels: Sequence[str] = ()) -> str:
 
 
 def offer(unread: Unread) -> str:
-    """The option that makes the answers of a model its labels, as a sentence; empty where they look like none.
-
-    Examples
-    --------
-    >>> offer(Unread(labels=("1 - bad", "5 - great")))
-    ' If these are its labels, name them all: --labels "1 - bad,5 - great" (and --favourable LABEL).'
-    """
+    """The option that makes the answers of a model its labels, as a sentence; empty where they look like none."""
     labels = ",".join(unread.labels)
     return f' If these are its labels, name them all: --labels "{labels}" (and --favourable LABEL).' if labels else ""
 
@@ -216,13 +191,7 @@ def kinds_lost(rows: Iterable[Losses]) -> tuple[str, ...]:
 
 
 def lost(counts: Counts) -> str:
-    """How many prompts got no answer that counts, of how many that were asked or found in the cache.
-
-    Examples
-    --------
-    >>> lost(Counts(refused=0, unparsed=2, failed=0, asked=3, cached=861))
-    'refused 0, unparsed 2, failed 0 of 864 (3 asked, 861 from the cache)'
-    """
+    """How many prompts got no answer that counts, of how many that were asked or found in the cache."""
     every = ", ".join(f"{name} {words.count(counts.lost.get(name))}" for name in kinds_lost([counts]))
     asked, cached = counts.fresh, counts.cached or 0
     if asked is None:
@@ -236,15 +205,7 @@ def lost(counts: Counts) -> str:
 
 
 def pairs_said(control: PositiveControl) -> str:
-    """Say what came of the pairs of a positive control, on the scale of the claims.
-
-    Examples
-    --------
-    >>> pairs_said(PositiveControl(seen=True, differ=8, pairs=8))
-    '8 of 8 pairs answered differently'
-    >>> pairs_said(PositiveControl(seen=True, differ=0, pairs=8, scale="log_odds", mean=1.2, low=0.4, high=2.0))
-    '+1.20 log odds within pairs (95 %: +0.40 to +2.00), 0 of 8 pairs answered differently'
-    """
+    """Say what came of the pairs of a positive control, on the scale of the claims."""
     pairs = f"{words.count(control.differ)} of {words.plural(control.pairs, 'pair')} answered differently"
     if control.mean is None:
         return pairs
@@ -263,13 +224,7 @@ def hopeless(model: str, control: PositiveControl) -> str:
 
 
 def to_try(formats: Sequence[str], graded: Sequence[str]) -> str:
-    """Say what may help where a model reacts to nothing: formats that were not asked, the graded scale, a larger model.
-
-    Examples
-    --------
-    >>> to_try(["json", "graded"], ["graded"])
-    'Try another prompt format (--formats json), the graded scale (--formats graded) or a larger model.'
-    """
+    """Say what may help where a model reacts to nothing: other formats, the graded scale, a larger model."""
     other = [f"--formats {name}" for name in formats if name not in graded]
     scale = [f"--formats {name}" for name in formats if name in graded]
     ways = [f"another prompt format ({', '.join(other)})"] if other else []

@@ -124,7 +124,6 @@ def _pairs(search: Tabular) -> Iterator[doc.Section]:
 
 
 def _next(record: RunRecord) -> Iterator[doc.Section]:
-    """What to look at: the first finding that was shown."""
     run, first = words.run_name(record), min(record.findings, key=lambda f: f.verdict != "shown", default=None)
     lines = (
         *(() if first is None else ((f"audit show {run} {first.id}", "its figure and pairs of rows"),)),
@@ -176,7 +175,6 @@ def _detail(score: Score) -> str:
 
 
 def _apart(score: Score) -> str:
-    """Who gets a label how often: of a group score whose groups differ."""
     detail, known = score.detail, {"domain (all rows)": "rows of the domain", "given rows": "given rows"}
     if (most := detail.largest) is None or (least := detail.smallest) is None or most.rate == least.rate:
         return ""
@@ -233,7 +231,6 @@ def _summary(search: Tabular) -> Iterator[str]:
 
 
 def _changes(search: Tabular, score: Score, named: str) -> Iterator[str]:
-    """How often the label changed, of how many rows, and which rows are in no score."""
     rate = score.estimate
     rows = words.named("row_populations").get(score.population, f"rows ({score.population})")
     binned = search.schema.binned if score.population.startswith("domain") else ()

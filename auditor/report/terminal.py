@@ -24,21 +24,7 @@ STYLES = {"shown": "bold red", "bounded": "green", "not_determined": "yellow", "
 
 
 class TerminalReport(Renderer):
-    """The answer on one screen; with ``full`` all that was asked, measured and found.
-
-    Of rows and of recorded outcomes it has the first sections.
-
-    Parameters
-    ----------
-    width : int, default 100
-        Columns of the page.
-    encoding : str, default "utf-8"
-        Encoding of the terminal; other than UTF means ASCII symbols.
-    color : bool, default False
-        ANSI styles for headings and marks.
-    full : bool, default False
-        Everything that was measured, below the answer.
-    """
+    """The answer on one screen; with ``full`` all that was asked, measured and found."""
 
     name = "terminal"
     suffix = ".txt"
@@ -58,11 +44,7 @@ class TerminalReport(Renderer):
 
 
 def write(page: Page, document: doc.Document, *, full: bool = True) -> str:
-    """Lay a document out: every part but drawings; without ``full`` the answer and what is brief, or whole.
-
-    Below an answer with a plot, nothing is repeated, and what is looked up by name (hashes, settings) is left to the
-    page, the CSV and ``run.json``.
-    """
+    """Lay a document out: every part but drawings; without ``full`` the answer and what is brief, or whole."""
     first = document.first
     answered = first is not None and bool(first.rows)
     if first is not None:
@@ -241,10 +223,7 @@ CHARACTERS = {True: "│┊─├┤●", False: "|:-[]o"}  # by whether there i
 
 
 def forest(page: Page, screen: Screen, *, rows: int, each: int) -> None:
-    """One line for each comparison: verdict, shares, interval around zero, figures, texts.
-
-    At most ``each`` of an attribute and ``rows`` in all; the others are counted.
-    """
+    """One line for each comparison: verdict, shares, interval around zero, figures, texts."""
     chosen = screen.chosen(rows, each)
     alone = {place for place, n in Counter((row.model, row.name) for row in screen.rows).items() if n == 1}
     alone = {(r.model, r.name) for r in chosen if (r.model, r.name) in alone and page.size(_named(r, alone)) <= LABEL}
@@ -293,20 +272,17 @@ def _named(row: Row, alone: Container[tuple[str, str]]) -> str:
 
 
 def _figures(screen: Screen, row: Row) -> str:
-    """The difference with its interval; its unit where that is not the one of the plot."""
     made = screen.drawn(row)
     return made.text if made is not None else claimed.net(row.claim)
 
 
 def _reach(screen: Screen, rows: Iterable[Row]) -> float:
-    """The end of the scale on either side."""
     effects = [made for row in rows if (made := screen.drawn(row)) is not None]
     most = max((max(abs(made.low), abs(made.high)) for made in effects), default=0.0)
     return max([most, *(row.claim.delta or 0.0 for row in rows)])
 
 
 def _strip(effect: claimed.Effect | None, screen: Screen, reach: float, width: int, *, unicode: bool) -> str:
-    """An interval around zero, in characters."""
     zero, limit, line, left, right, mark = list(CHARACTERS[unicode])
     cells = [" "] * width
 

@@ -76,10 +76,7 @@ def p_value(p: float | None) -> str:
 def span(
     value: float, low: float | None, high: float | None, spec: str, *, scale: float = 1, unit: str = "", lead: str = ""
 ) -> str:
-    """A signed number with its interval, where it has one, and minus signs: ``−3.1 points (95 %: −5.2 to −1.0)``.
-
-    ``scale`` is 100 for points; ``unit`` stands before the interval, and ``lead`` within it.
-    """
+    """A signed number with its interval, where it has one, and minus signs: ``−3.1 points (95 %: −5.2 to −1.0)``."""
     between = "" if low is None or high is None else f" ({lead}{scale * low:{spec}} to {scale * high:{spec}})"
     return f"{scale * value:{spec}}{unit}{between}".replace("-", "−")
 
@@ -91,13 +88,7 @@ def asked(counts: Counts) -> str:
 
 
 def cost(counts: Counts) -> str:
-    """What the calls cost, and how much of it is reserved; empty where they cost nothing or no one counted.
-
-    Examples
-    --------
-    >>> cost(Counts(calls=9, cost_usd=1.25)), cost(Counts(calls=9, cost_usd=0.0269, reserved_usd=0.0266))
-    ('USD 1.25', 'USD 0.03 (0.0003 measured, 0.0266 reserved)')
-    """
+    """What the calls cost, and how much of it is reserved; empty where they cost nothing or no one counted."""
     usd, reserved = counts.cost_usd, counts.reserved_usd
     if not usd:
         return "cost not known" if usd is None and counts.calls is not None else ""
@@ -105,13 +96,7 @@ def cost(counts: Counts) -> str:
 
 
 def figure(value: float) -> str:
-    """Write a number to its last digit, with thousands marked; large ones get no power of ten.
-
-    Examples
-    --------
-    >>> figure(2_000_000), figure(62.5)
-    ('2,000,000', '62.5')
-    """
+    """Write a number to its last digit, with thousands marked; large ones get no power of ten."""
     return f"{value:,.12g}"
 
 
@@ -137,28 +122,12 @@ def _bound(share: float, decimals: int) -> str:
 
 
 def percent(share: float | None, decimals: int = 1) -> str:
-    """Write a share in [0, 1] as a percentage, or ``not measured``.
-
-    Examples
-    --------
-    >>> percent(0.041), percent(0.0), percent(0.0004)
-    ('4.1 %', '0 %', '0.04 %')
-    """
+    """Write a share in [0, 1] as a percentage, or ``not measured``."""
     return "not measured" if share is None else f"{_number(share, decimals)} %"
 
 
 def interval(estimate: Estimate | Bounds | None, *, level: bool = False) -> str:
-    """Value and interval; as many digits as the interval supports.
-
-    With ``level`` the interval says of which level it is.
-
-    Examples
-    --------
-    >>> interval(Bounds(value=0.0, low=0.0, high=0.2646))
-    '0 % (0–26 %)'
-    >>> interval(Bounds(value=0.041, low=0.024, high=0.069))
-    '4.1 % (2.4–6.9 %)'
-    """
+    """Value and interval; as many digits as the interval supports."""
     if estimate is None:
         return "not measured"
     value, low, high = estimate.value, estimate.low, estimate.high
@@ -201,12 +170,7 @@ def attributes(names: Sequence[str]) -> str:
 
 
 def whose(record: RunRecord) -> str:
-    """Whose words the edits of a run change, as ``the applicant``; empty where they are anybody's.
-
-    >>> from auditor.core.record import read
-    >>> whose(read({"provenance": {"people": {"who": "subject", "subject": "the applicant"}}}))
-    'the applicant'
-    """
+    """Whose words the edits of a run change, as ``the applicant``; empty where they are anybody's."""
     people = record.provenance.people
     return str(people.subject or "the person judged") if people.who == "subject" else ""
 
@@ -251,14 +215,7 @@ def noun(record: RunRecord) -> str:
 
 
 def run_name(record: RunRecord) -> str:
-    """What a command calls the run: its id in the default folder, elsewhere its path, quoted where a shell needs it.
-
-    Examples
-    --------
-    >>> from auditor.core.record import read
-    >>> run_name(read({"id": "r1", "spec": {"out": "my runs"}}))
-    "'my runs/r1'"
-    """
+    """What a command calls the run: its id in the default folder, elsewhere its path, quoted where a shell needs it."""
     name, out = record.id or "RUN", record.spec.out or DEFAULT_OUT
     return name if PurePath(out) == PurePath(DEFAULT_OUT) else quoted(str(PurePath(out) / name))
 

@@ -22,16 +22,11 @@ NAMED = 10  # findings that a message lists
 
 
 async def confirm(loop: State) -> dict[tuple[str, str, str], dict[str, object]]:
-    """Ask the cells of each hidden candidate five more times; a model that wobbles makes them by chance.
-
-    Returns
-    -------
-    dict
-        (model, variant id, format) → ``{"confirmed": bool | None, "p_value": float | None, "cells": {variant id:
-        {label: count}}}``; None where answers are missing. Models declared deterministic need none.
-    """
+    """Ask the cells of each hidden candidate five more times; a model that wobbles makes them by chance."""
     plan = loop.plan
-    confirmed: dict[tuple[str, str, str], dict[str, object]] = {}
+    confirmed: dict[
+        tuple[str, str, str], dict[str, object]
+    ] = {}  # by model, variant, format; None: answers are missing
     # What is asked again is compared by label; amounts are not, for the reason that `free.NOT_CONFIRMED` gives.
     if plan.protocol != "default" or plan.oracle == "probability" or loop.parts.task.kind.by_degrees:
         return confirmed
@@ -128,10 +123,7 @@ def lattice_cells(case: Case, variant_id: str) -> list[Variant]:
 async def _repeat(
     loop: State, tally: Tally, lattices: Sequence[tuple[Sequence[Variant], str]], times: int, first: int | None = None
 ) -> list[dict[str, list[Answer]]]:
-    """Ask the cells of each (cells, format) again; answers by variant id, one mapping for each.
-
-    Replicates count from ``first``, or from where those of the run end.
-    """
+    """Ask the cells of each (cells, format) again; answers by variant id, one mapping for each."""
     task, requests = loop.parts.task, []
     start = tally.replicates if first is None else first
     places: list[list[Answer]] = []
@@ -178,22 +170,11 @@ def _still_hidden(oracle: Oracle, cells: Sequence[Sequence[Answer]]) -> bool | N
 
 
 def unlike_parts(cells: Sequence[Sequence[Answer]]) -> float | None:
-    """Exact p value that the joint version's share of its most frequent answer is that of some part of it.
-
-    Fisher's test against each cell, two-sided since the answer is chosen by what came; the largest p value counts: the
-    joint version must differ from every part.
-
-    Examples
-    --------
-    >>> yes, no = Answer(status="ok", value="yes"), Answer(status="ok", value="no")
-    >>> round(unlike_parts([[yes] * 5, [yes] * 5, [yes] * 5, [no] * 5]), 4)
-    0.0079
-    >>> unlike_parts([[yes] * 5, [yes] * 5, [no] * 5, [no] * 5])
-    1.0
-    """
+    """Exact p value that the joint version's share of its most frequent answer is that of some part of it."""
     *parts, joint = [Counter(label_text(a) for a in answers if a.status == "ok") for answers in cells]
     if not joint or not all(parts):
         return None
+    # Two-sided, since the answer is chosen by what came. The joint version must differ from every part.
     label, hits = min(joint.items(), key=lambda item: (-item[1], item[0]))
     return max(_fisher(hits, joint.total(), part[label], part.total()) for part in parts)
 

@@ -29,24 +29,7 @@ R = TypeVar("R")
 async def run_audit(
     parts: Parts, folder: RunFolder, *, observe: Observer = silent, answered: Answered | None = None
 ) -> RunRecord:
-    """Run an audit to its record.
-
-    Parameters
-    ----------
-    parts : Parts
-        What `prepare` built.
-    folder : RunFolder
-        Where everything is journaled; ``plan.json`` is there already.
-    observe : Observer
-        Gets progress events.
-    answered : mapping, optional
-        Model → {(prompt sha256, replicate): Response} of an earlier, cut-off try; never asked again.
-
-    Returns
-    -------
-    RunRecord
-        The run record (``run.json``), also when a limit was reached: its ``status`` is "partial" then.
-    """
+    """Run an audit to its record."""
     tell_proxies([*parts.models, parts.judge], observe)
     if parts.plan.batch:
         parts = in_batches(parts, folder)

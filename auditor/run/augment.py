@@ -50,13 +50,10 @@ class Augmentation:
 
 
 def top_tokens(record: RunRecord, model: str, top: int) -> tuple[str, ...]:
-    """The ``top`` words with the highest error rates of ``model``: those that name a group, if any has errors.
-
-    By the lower limit of their interval, so that a word seen three times is not ahead by chance; the same word in two
-    families counts once.
-    """
+    """The ``top`` words with the highest error rates of ``model``: those that name a group, if any has errors."""
     rows = [t for s in record.tokens if s.model == model for t in s.tokens if t.errors]
     named = [t for t in rows if t.group] or rows
+    # By the lower limit, so that a word seen three times is not ahead by chance.
     ranked = sorted(named, key=lambda t: (-t.low, -t.rate, t.token))
     return tuple(dict.fromkeys(t.token for t in ranked))[:top]
 
@@ -70,19 +67,7 @@ def augment(
     model: str | None = None,
     seed: int = 7,
 ) -> Augmentation:
-    """Collect retraining rows from a run folder.
-
-    Parameters
-    ----------
-    top : int or None
-        Only cases that hold one of this many words with the highest error rates; None takes all cases.
-    share, train_rows
-        Rows in percent of the training data, and how many rows those have; without a share, all rows there are.
-    model : str or None
-        Whose violations; None means the first model of the run.
-    seed : int
-        Fixes which rows a share draws.
-    """
+    """Collect retraining rows from a run folder: of cases with one of the ``top`` words, or a ``share``."""
     wanted = share_of(share, train_rows)
     if top is not None and top < 1:
         raise ConfigError(f"--top must be 1 or more; got {top}")

@@ -72,10 +72,7 @@ class Row(NamedTuple):
 
 
 class Ahead:
-    """The cases of a plan before its run.
-
-    Of many texts a sample is made into cases. Its ``parts`` are those of the run.
-    """
+    """The cases of a plan before its run."""
 
     def __init__(self, parts: Parts, cases: Sequence[Checked] = ()) -> None:
         self.parts = parts
@@ -126,10 +123,7 @@ class Ahead:
         return Ahead(left, [(case, checks) for case, checks in map(_without(lacking), self._cases) if case.variants])
 
     def lacking(self) -> tuple[dict[str, dict[str, int]], tuple[str, ...]]:
-        """The attributes with too few texts for a difference of 30 points, and the others.
-
-        Of the former the texts of the clearest claim, and how many that needs.
-        """
+        """The attributes with too few texts for a difference of 30 points, and the others."""
         table, asked, times = self.table(every=True), self._question(), self._times()
         columns = table.columns()
         versions = Versions(table, columns)
@@ -246,7 +240,6 @@ class Ahead:
 
 
 def _alone(row: Row) -> Iterator[Variant]:
-    """What is asked about one attribute."""
     return (v for v in row.asked if v.order == 1 and not is_beside(v))
 
 
@@ -255,10 +248,7 @@ def _id(text: SourceText) -> str:
 
 
 def _sample(parts: Parts) -> dict[str, float]:
-    """The texts to look at, with the number of texts that each counts for; empty where all are looked at.
-
-    Each attribute's texts are drawn with a chance of their own, so that what few texts name is counted well.
-    """
+    """The texts to look at, with the number of texts that each counts for; empty where all are looked at."""
     from auditor.perturb.matching import Matcher
 
     texts = parts.texts
@@ -270,6 +260,7 @@ def _sample(parts: Parts) -> dict[str, float]:
     order = list(range(len(texts)))
     Random(f"{parts.plan.seed}:ahead").shuffle(order)
     out = {}
+    # Each attribute's texts have a chance of their own, so that what few texts name is counted well.
     for place, n in enumerate(order):
         chance = max([MOST / len(texts), *(min(1.0, FEWEST / size[name]) for name in named[n])])
         if (place + 0.5) / len(texts) < chance:
@@ -368,7 +359,6 @@ def _part(row: R, share: float) -> R:
 
 
 def _price(parts: Parts, model: Model) -> Price | None:
-    """What the tokens of ``model`` cost in this run; batches cost half the list price."""
     price: Price | None = parts.budget.price_of(model)
     if not parts.plan.batch or parts.budget.price is not None:
         return price
@@ -378,10 +368,7 @@ def _price(parts: Parts, model: Model) -> Price | None:
 
 
 def _judge(parts: Parts, model: Model, compared: float, tallies: Sequence[Tally]) -> ExpectedJudge:
-    """The most that the judge is asked: both orders of each pair, and of the pairs with known answers.
-
-    Answers that are alike are not asked about, and an answer may be shorter than its format allows.
-    """
+    """The most that the judge is asked: both orders of each pair, and of the pairs with known answers."""
     from auditor.models.pair_judge import both
     from auditor.tasks import load
 
@@ -426,10 +413,7 @@ def planned(
     seeds: Iterable[SourceText] | None = None,
     observe: Observer = silent,
 ) -> Ahead:
-    """Prepare a plan, without attributes that have too few texts, where it names none and asks a hosted model.
-
-    What is left out, and a plan that can decide nothing, is told to ``observe``.
-    """
+    """Prepare a plan, without attributes that have too few texts, where it names none and asks a hosted model."""
     made = Ahead(prepare(plan, models=models, seeds=seeds)).narrowed
     tell_left_out(made.parts, observe)
     return made

@@ -39,11 +39,7 @@ KNOWN = frozenset({*REQUIRED, "frozen_by", "reason", "unset", "expected"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Frozen:
-    """A plan that was frozen, of a run over texts or over rows; ``source`` is the file's name.
-
-    ``inputs`` and ``fingerprints`` are as in ``plan.json``, without missing values. ``expected`` is what was worked
-    out before the run: cases, calls, and the effect that can be seen; empty in plans of earlier versions.
-    """
+    """A plan that was frozen, of a run over texts or over rows; ``source`` is the file's name."""
 
     settings: Mapping[str, Any]
     inputs: Mapping[str, Any]
@@ -54,7 +50,7 @@ class Frozen:
     tool_version: str
     code_sha256: str
     sha256: str
-    expected: Mapping[str, Any] = field(default_factory=dict)
+    expected: Mapping[str, Any] = field(default_factory=dict)  # cases, calls, and the effect that can be seen
     source: str = ""
 
     @property
@@ -81,19 +77,7 @@ def freeze(
     now: datetime | None = None,
     expected: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The content of a frozen plan.
-
-    Parameters
-    ----------
-    plan_record : mapping
-        What ``auditor.run.plan_record`` returns: ``plan``, ``inputs``, ``fingerprints``.
-    by, reason : str
-        Who freezes it (empty is said to be missing), why these measures, and why this δ.
-    now : datetime, optional
-        The time; the clock's if None.
-    expected : mapping, optional
-        The cases and calls that the plan will lead to, and the effect that it can show.
-    """
+    """The content of a frozen plan."""
     settings = {k: v for k, v in plan_record["plan"].items() if k not in OPERATIONAL}
     body: dict[str, Any] = {
         "format": FORMAT,
@@ -118,7 +102,7 @@ def _plain(value: object) -> Any:
 
 
 def _without_none(value: object) -> Any:
-    """Plain data without missing values: TOML has none, and both forms must hash alike."""
+    # TOML has no missing values, and both forms must hash alike.
     if isinstance(value, Mapping):
         return {str(k): _without_none(v) for k, v in value.items() if v is not None}
     if isinstance(value, list | tuple):
@@ -258,10 +242,7 @@ def _name(value: object, index: int) -> str:
 
 
 def of_run(stored: Mapping[str, Any], plan: Plan | Mapping[str, Any]) -> dict[str, Any] | None:
-    """What the run record says about the frozen plan that ``plan.json`` names; None where there was none.
-
-    ``plan`` (a mapping for rows) is what was run in the end: limits may have been changed when the run was resumed.
-    """
+    """What the run record says about the frozen plan that ``plan.json`` names; None where there was none."""
     frozen = stored.get("frozen")
     if not frozen:
         return None

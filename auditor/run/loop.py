@@ -150,10 +150,7 @@ class Loop(State):
         once: Collection[str] = (),
         start: int = 0,
     ) -> None:
-        """Ask one model about ``variants`` in its formats and put what it said into ``answers``.
-
-        Variants in ``once`` are asked once, the others from replicate ``start`` on.
-        """
+        """Ask one model about ``variants`` in its formats and put what it said into ``answers``."""
         keys: list[tuple[str, str]] = []
         requests: list[Request] = []
         for variant in variants:
@@ -171,11 +168,7 @@ class Loop(State):
     def _judge(
         self, tally: Tally, case: Case, name: str, answers: Mapping[str, list[Answer]], checks: Mapping[str, Check]
     ) -> list[Verdict]:
-        """Observe what one model answered to one case in the format ``name``; the verdicts on valid edits.
-
-        Placebo variants are not among the verdicts. Further wordings of a text are observed and not judged: only net
-        differences use them.
-        """
+        """Observe what one model answered to one case in the format ``name``; the verdicts on valid edits."""
         where = {"model": tally.model.name, "format": name}
         shapes = {v.id: self.observed.shape(v) for v in case.variants}
         came = _present(case, answers)
@@ -198,7 +191,6 @@ class Loop(State):
         return judged
 
     def _first(self, case: Case, checks: Mapping[str, Check]) -> Sequence[Variant]:
-        """What is asked at once."""
         if self.until is not None:
             return self.until.wanted(case, checks)
         return joint_first.first(case) if joint_first.ordered(case) else (case.original, *case.variants)
@@ -247,11 +239,7 @@ class Comparison(NamedTuple):
 
 
 class Judge:
-    """Asks the oracle of a run.
-
-    An oracle that compares labels says the same of the same answers whatever the texts are, and there are few
-    different answers: what it said is remembered.
-    """
+    """Asks the oracle of a run; what one that compares labels said of equal answers is remembered."""
 
     def __init__(self, oracle: Oracle) -> None:
         self._oracle = oracle

@@ -138,10 +138,7 @@ def again(root: Path) -> Asked:
 def prepare_trial(
     path: Path, wanted: Wanted, limits: Mapping[str, object], replicates: int = 1, most: int | None = None
 ) -> Prepared:
-    """Build everything and count the calls; where ``max_calls`` is too few for all texts, take the first ones.
-
-    ``most`` says how many cases were taken where a trial goes on.
-    """
+    """Build everything and count the calls; where ``max_calls`` is too few for all texts, take the first ones."""
     folder = RunFolder.open(path)
     folder.require_texts("changed prompts")
     stored = Plan.from_dict(folder.plan["plan"])
@@ -217,7 +214,6 @@ def _chosen(wanted: Wanted, task: Task, style: str) -> tuple[list[Mitigation], l
 
 
 def _fitting(cases: Sequence[Stored], arms: int, replicates: int, limit: int | None, controls: int) -> tuple[int, int]:
-    """The most calls, and how many cases fit into ``limit``."""
     calls, seen = 2 * controls * arms * replicates, 0
     for case, checks in cases:
         asked = {str(case.original.input), *(str(v.input) for v in case.variants if checks[v.id].status != "invalid")}
@@ -229,10 +225,7 @@ def _fitting(cases: Sequence[Stored], arms: int, replicates: int, limit: int | N
 
 
 def try_out(prepared: Prepared, root: Path, observe: Observer = silent) -> Trial:
-    """Ask under every changed prompt at once, in folders below ``root``, and compare with the answers of the run.
-
-    Where ``root`` holds a trial that was cut off, it goes on: nothing that was answered is asked again.
-    """
+    """Ask under every changed prompt at once, in folders below ``root``, and compare with the answers of the run."""
     root.mkdir(parents=True, exist_ok=True)
     if not (root / TRIAL).is_file():
         asked_for = msgspec.structs.replace(prepared.asked_for, run=os.path.relpath(prepared.folder.path, root))
@@ -298,7 +291,6 @@ async def _ask(one: Mitigation, parts: Parts, root: Path, prepared: Prepared, ob
 
 
 def _name_of(plan: Path) -> str:
-    """The mitigation that a run in the folder of a trial is about."""
     return str(read_json(plan).get("mitigation", {}).get("name", ""))
 
 

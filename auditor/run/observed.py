@@ -36,26 +36,12 @@ class Row(NamedTuple):
 
 
 class Observed:
-    """Fills tables of observations from cases and the answers to them.
-
-    Parameters
-    ----------
-    models : iterable of str
-        All that are asked, in their order, whichever answers first.
-    score_of : str or None
-        The label whose log odds are the score of an answer that is a label.
-    parts : bool
-        Whether joint versions are to know what they are put together from.
-
-    Attributes
-    ----------
-    table, directed, discarded : Observations
-        What was drawn at random and is valid, of which all rates and claims are computed; cases that earlier verdicts
-        led to; variants of drawn cases that the validity check refused, asked about or not.
-    """
+    """Fills tables of observations from cases and the answers to them."""
 
     def __init__(self, models: Iterable[str] = (), score_of: str | None = None, *, parts: bool = False) -> None:
-        self.table, self.directed, self.discarded = Observations(), Observations(), Observations()
+        self.table = Observations()  # drawn at random and valid: all rates and claims are of these
+        self.directed = Observations()  # cases that earlier verdicts led to
+        self.discarded = Observations()  # variants of drawn cases that the validity check refused
         for name in models:
             self.table.models.of(name)
         self._score_of, self._parts = score_of, parts

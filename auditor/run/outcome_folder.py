@@ -22,11 +22,7 @@ def is_outcomes(record: Mapping[str, Any]) -> bool:
 
 
 def write(tables: Mapping[str, Any], plan: Mapping[str, Any], root: Path, *, started: datetime) -> Path:
-    """Write a run folder below ``root``: ``plan.json``, ``run.json``, ``report.html`` and empty journals.
-
-    ``tables`` is what `auditor.contrib.ll144.draft` computed, ``plan`` the options that shaped them, ``started`` when
-    the command began, in UTC.
-    """
+    """Write a run folder below ``root``: ``plan.json``, ``run.json``, ``report.html`` and empty journals."""
     from auditor.report import html, outcome_report
     from auditor.store.folder import REPORT, RunFolder
 

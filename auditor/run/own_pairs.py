@@ -43,13 +43,7 @@ class Span(NamedTuple):
 
 
 def spans(first: str, second: str) -> list[Span]:
-    """What differs, word by word; changes with nothing but white space between them are one.
-
-    Examples
-    --------
-    >>> [s[2:] for s in spans("A black woman asks.", "A white man asks.")]
-    [('black woman', 'white man')]
-    """
+    """What differs, word by word; changes with nothing but white space between them are one."""
     a, b = TOKEN.findall(first), TOKEN.findall(second)
     out: list[Span] = []
     at = new = 0

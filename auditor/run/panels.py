@@ -94,15 +94,7 @@ def asked(task: Task, format: str, shown: Sequence[Variant]) -> Prompt:
 
 
 def read_ranking(output: str, n: int | None = None) -> tuple[int, ...] | None:
-    """The places 0 to n − 1 in the order of ``output``; None where it does not name each number from 1 to n once.
-
-    Without ``n``: whether it is a ranking of any number.
-
-    Examples
-    --------
-    >>> read_ranking("2, 3, 1", 3), read_ranking("Best is 2.", 3)
-    ((1, 2, 0), None)
-    """
+    """The places 0 to n − 1 in the order of ``output``; None where it does not name each number from 1 to n once."""
     lines = [line for line in after_reasoning(output).splitlines() if line.strip()]
     for text in (" ".join(lines), *(lines[-1:])):
         places = [int(number) - 1 for number in re.findall(r"\d{1,3}", text)]

@@ -77,15 +77,7 @@ def prepare(
     need_models: bool = True,
     task: Task | None = None,
 ) -> Parts:
-    """Build the stages of ``plan``, which is settled here.
-
-    Parameters
-    ----------
-    models, seeds, cases, task
-        Adapters, texts, stored cases with their checks, or a task, to use instead of what the plan names.
-    need_models : bool, default True
-        False builds no adapter (``audit generate``).
-    """
+    """Build the stages of ``plan``, which is settled here."""
     from auditor import tasks
 
     task = tasks.of_plan(plan) if task is None else task
@@ -170,10 +162,7 @@ def remade(parts: Parts, *, plan: Plan | None = None, texts: Sequence[SourceText
 
 
 def left_out(parts: Parts, whole: int | None = None) -> list[str]:
-    """What a plan leaves out, and that it has too few texts to decide anything, in sentences.
-
-    ``whole`` is how many calls the full plan has, where that is known.
-    """
+    """What a plan leaves out, and that it has too few texts to decide anything, in sentences."""
     plan, few = parts.plan, parts.facts.get(FEW, {})
     said = [*filter(None, [cheap_said(parts, whole)])]
     if few:
@@ -236,7 +225,6 @@ def budget_of(plan: SharedPlan) -> Budget:
 
 
 def _brought(plan: Plan, suite: own_pairs.Pairs, facts: dict[str, Any]) -> Stages:
-    """Pairs that are brought; no check leaves any out."""
     facts["seeds"] = {"source": plan.data, "n": suite.texts, "skipped": suite.skipped.total(), "sha256": suite.sha256}
     return Stages(suite, None, suite.texts, None)
 
@@ -277,7 +265,6 @@ def _require_claims(plan: Plan, task: Task, n_seeds: int | None) -> None:
 
 
 def _require_talks(plan: Plan, task: Task, models: Sequence[Model]) -> None:
-    """Refuse models that cannot hold a conversation."""
     if plan.batch:
         raise ConfigError("--batch: each turn of a conversation waits for the one before. Leave --batch out.")
     for model in models:

@@ -116,7 +116,6 @@ class Result:
         return pd.DataFrame([dataclasses.asdict(row) for row in self.answers()], columns=list(COLUMNS))
 
     def _repr_html_(self) -> str:
-        """A frame with the whole report, for notebooks."""
         return (
             '<iframe style="width:100%;height:640px;border:1px solid #ccc" sandbox '
             f'srcdoc="{html.escape(self.to_html(), quote=True)}"></iframe>'

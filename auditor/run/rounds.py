@@ -34,21 +34,10 @@ Round = tuple[Sequence[Case], dict[str, Check]]
 
 
 class Source:
-    """Makes rounds of cases, with the checks of their variants, in this process.
+    """Makes rounds of cases, with the checks of their variants, in this process."""
 
-    The only one for suites that learn from verdicts.
-
-    Attributes
-    ----------
-    lines : mapping of str to bytes
-        By case id: the lines of the last round for ``cases.jsonl``, where they were written by a worker.
-    least : int
-        Seeds of the first round, at least.
-    """
-
-    least = 0
-
-    lines: Mapping[str, bytes] = MappingProxyType({})
+    least = 0  # seeds of the first round
+    lines: Mapping[str, bytes] = MappingProxyType({})  # of the last round for cases.jsonl, where a worker wrote them
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -121,11 +110,7 @@ def is_placebo(variant: Variant) -> bool:
 
 
 def with_placebos(case: Case, suite: Any, *, per_seed: int | None, seed: int) -> Case:
-    """Add placebo variants to a case: for each attribute as many as it has variants, at most ``per_seed``.
-
-    The placebos are those of the suite, then joint ones put together from them, as variants ``<case>.p0 …``. ``seed``
-    and the case id determine every choice.
-    """
+    """Add placebo variants to a case: for each attribute as many as it has variants, at most ``per_seed``."""
     if not case.variants or any(is_placebo(v) for v in case.variants):
         return case
     wanted = min(len(case.variants), per_seed or PLACEBO_CAP)
@@ -152,12 +137,7 @@ def with_placebos(case: Case, suite: Any, *, per_seed: int | None, seed: int) ->
 def placebos_again(
     cases: Sequence[Case], checks: Mapping[str, Check], suite: Any, gate: Gate, *, seed: int
 ) -> tuple[list[Case], dict[str, Check]]:
-    """Other placebos where the gate refused all that stood beside valid edits, and the checks of these.
-
-    As many as were refused, of single attributes first; joint ones are then put together from what passed.
-
-    ``seed`` and the case id determine every choice.
-    """
+    """Other placebos where the gate refused all that stood beside valid edits, and the checks of these."""
     out, verified = list(cases), dict(checks)
     for single in (True, False):
         drawn: dict[int, tuple[list[Variant], Counter[tuple[str, ...]]]] = {}
@@ -266,7 +246,6 @@ def _form(edits: Sequence[Edit]) -> _Form:
 
 
 def _unlike(one: _Form, other: _Form) -> int:
-    """How far apart two forms are, in characters."""
     return sum(weight * abs(a - b) for weight, a, b in zip((12, 8, 1), one, other, strict=True))
 
 
@@ -281,12 +260,7 @@ def _combinations(parts: Sequence[Sequence[Variant]]) -> Iterator[tuple[Variant,
 def with_wordings(
     cases: Sequence[Case], checks: Mapping[str, Check], gate: Gate, placebos: Any, *, n: int, seed: int
 ) -> tuple[list[Case], dict[str, Check]]:
-    """Cases with ``n`` further wordings of both sides, and the checks of these.
-
-    Cases stand with their placebo variants; those of a search stay as they are, and a variant that failed gets no
-    further wording. ``placebos.neutral(case, most, rng)`` gives the original in other neutral words. ``seed`` and the
-    case id determine every choice.
-    """
+    """Cases with ``n`` further wordings of both sides, and the checks of these."""
     tried: dict[str, Case] = {}
     for case in cases:
         if case.sampling == "iid" and not line_end(case):  # the names of a line are its wordings

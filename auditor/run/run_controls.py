@@ -32,10 +32,8 @@ TIMES = ("start", "middle", "end")
 
 
 def has_canaries(parts: Parts, model: Model) -> bool:
-    """Whether the first prompts are asked again.
-
-    A batch each time would be up to a day apart, and nobody expects a text to come again word for word.
-    """
+    """Whether the first prompts are asked again."""
+    # Batches would be up to a day apart, and nobody expects a text to come again word for word.
     plan: Plan = parts.plan
     return not (
         model.deterministic
@@ -174,16 +172,13 @@ def doubtful(loop: State) -> list[Tally]:
 async def look_further(
     loop: State, versions: Sequence[Sequence[Variant]], prompts: Mapping[tuple[str, str], Prompt]
 ) -> None:
-    """Ask doubtful models about the first texts, and stop the run where a model answers everything alike.
-
-    ``versions`` are what is asked of each text, its original first. Each text is asked with one version about other
-    people, so that a model which minds only these goes on.
-    """
+    """Ask doubtful models about the first texts, and stop the run where a model answers everything alike."""
 
     async def ask(tally: Tally) -> None:
         left = (MOST_CALLS // loop.parts.task.calls - len(tally.seen)) // len(tally.formats)
         requests = []
         for n, (original, *others) in enumerate([*filter(None, versions)][: max(1, left // 2)]):
+            # A model that minds only other people goes on.
             changed = [v for v in others if v.order and not is_beside(v)] or others
             for variant in (original, *changed[n % len(changed) :][:1]) if changed else (original,):
                 own = (prompts.get((variant.id, name)) for name in tally.formats)
@@ -245,7 +240,6 @@ def of_run(loop: State, noise: Mapping[str, Estimate | dict[str, object]]) -> di
 
 
 def _filled(by_model: Mapping[str, Mapping[str, Estimate]]) -> dict[str, object]:
-    """Leave out models without an estimate."""
     return {name: estimates for name, estimates in by_model.items() if estimates}
 
 
@@ -255,7 +249,6 @@ def none(reason: str) -> dict[str, object]:
 
 
 def _positive(loop: State, *, hinter: bool) -> dict[str, object]:
-    """What came of the control pairs, by model and format."""
     out: dict[str, object] = {}
     for tally in loop.tallies:
         for name, made in tally.controls.items():

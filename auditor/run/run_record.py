@@ -29,19 +29,7 @@ PACKAGES = ("numpy", "scipy", "spacy", "openai", "vaderSentiment")
 
 
 def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float) -> dict[str, object]:
-    """The sections of the run record, as `RunFolder.write_run` takes them.
-
-    Parameters
-    ----------
-    loop : Loop
-        After its last round, or where it was stopped.
-    confirmed : mapping
-        What `auditor.run.again.confirm` returned.
-    started : datetime
-        When the run began (UTC).
-    seconds : float
-        How long it took.
-    """
+    """The sections of the run record, as `RunFolder.write_run` takes them."""
     plan, task, suite, observed = loop.plan, loop.parts.task, loop.parts.suite, loop.observed
     noise = {tally.model.name: run_controls.noise(loop, tally) for tally in loop.tallies}
     floors = {name: value for name, value in noise.items() if isinstance(value, Estimate)}
@@ -91,10 +79,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
 def _conclusions(
     loop: Loop, confirmed: Confirmed, floors: Mapping[str, Estimate]
 ) -> tuple[list[Claim], list[Finding], Mapping[str, object]]:
-    """Who is worse off, by how much, how sure; and what was seen. For the default protocol, with further sections.
-
-    Claims about labels say nothing of amounts and texts: those have claims and findings of their own.
-    """
+    """Who is worse off, by how much, how sure; and what was seen. For the default protocol, with further sections."""
     plan, table = loop.plan, loop.observed.table
     claims: list[Claim] = []
     if plan.protocol == "default" and not loop.parts.task.kind.text:
@@ -116,7 +101,6 @@ def _conclusions(
 
 
 def _interactions(loop: Loop) -> Mapping[tuple[str, str, str], Any]:
-    """What each hidden change does beyond its parts, beside placebo edits."""
     table = loop.observed.table
     rows = {one.verdict.variant_id: one.version for one in hidden_variants([table])}
     if not rows:
@@ -163,7 +147,6 @@ def _why_partial(loop: Loop) -> str:
 
 
 def _unread(loop: Loop, tally: Tally) -> Unread:
-    """What became of the answers of one model, and what was expected instead of the example."""
     variant, output = tally.unread or ("", "")
     task = loop.parts.task
     said = [text for text, _ in tally.unparsed.most_common(EXAMPLES)] or [output]
@@ -203,7 +186,6 @@ def _counts(loop: Loop) -> dict[str, object]:
 
 
 def _counters(loop: Loop) -> list[Counter[str]]:
-    """What was counted of each model that was asked, the judge of texts with them."""
     return [t.counts for t in loop.tallies] + ([loop.judge.counts] if loop.judge else [])
 
 
@@ -242,7 +224,6 @@ def _labels_given(loop: Loop, tally: Tally) -> dict[str, int]:
 
 
 def _vocabulary(loop: Loop) -> dict[str, object]:
-    """What reports call the groups and labels of the run."""
     known, edited = loop.parts.dictionaries, set(attributes_of(loop.observed.table))
     return {
         "favourable": loop.parts.task.favourable,
@@ -252,7 +233,6 @@ def _vocabulary(loop: Loop) -> dict[str, object]:
 
 
 def _cautions(loop: Loop, tally: Tally) -> list[Caution]:
-    """What must be known of the answers of one model before its figures."""
     task = loop.parts.task
     values = {form: counts for form, counts in tally.values.items() if not task.graded(form)}  # numbers say more
     labels = {v: str(label_text(v)) for counts in tally.values.values() for v in counts} if not task.kind.text else {}
@@ -293,7 +273,6 @@ def _diagnoses(seen: list[Finding], confirmed: Confirmed) -> list[Diagnosis]:
 
 
 def _tokens(loop: Loop, places: Sequence[Place]) -> list[dict[str, object]]:
-    """Which terms, or terminals of a grammar, the changes go with."""
     from auditor.contrib.astraea import outliers, terminal_rates
     from auditor.perturb.grammar.cases import GrammarSuite
 
@@ -304,7 +283,6 @@ def _tokens(loop: Loop, places: Sequence[Place]) -> list[dict[str, object]]:
 
 
 def _hinter(loop: Loop) -> dict[str, object]:
-    """The paper's own measures for each model, raw (mutants are the units, nothing is controlled), and its figures."""
     from auditor.contrib.hinter import measures
 
     tables = loop.observed.table, loop.observed.discarded

@@ -219,7 +219,6 @@ def _placebos(suite: Suite, dictionaries: Sequence[Dictionary], task: Task) -> P
 
 
 def _grammar(plan: Plan, task: Task, facts: dict[str, Any]) -> Stages:
-    """The suite that generates cases; by default from the grammar of the task's name."""
     from auditor.perturb import grammar
     from auditor.perturb.grammar.cases import GrammarSuite
 
@@ -267,7 +266,6 @@ def reads_texts(plan: Plan) -> bool:
 
 
 def _own_options(plan: Plan, name: str) -> dict[str, object]:
-    """The suite's own options (``--suite-option``), with the types of its signature."""
     import pydantic
 
     parameters = inspect.signature(SUITES.load(name), eval_str=True).parameters

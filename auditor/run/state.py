@@ -75,14 +75,11 @@ def silent(event: Progress) -> None:
 
 
 async def together(asked: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Ask several models at once.
-
-    Where one fails, or the run is cut off, the others journal what they were told before the folder closes.
-    """
+    """Ask several models at once."""
     tasks = [asyncio.ensure_future(one) for one in asked]
     try:
         await asyncio.gather(*tasks)
-    finally:
+    finally:  # the others journal what they were told before the folder closes
         for one in tasks:
             one.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

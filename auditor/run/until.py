@@ -41,22 +41,15 @@ class _Row(NamedTuple):
 
 
 class Until:
-    """What a run knows of its looks.
-
-    Attributes
-    ----------
-    done : bool
-        Nothing is open, or the plan is used up: no further text is asked about.
-    full : bool
-        No calls are left for a further text.
-    """
+    """What a run knows of its looks."""
 
     def __init__(self, loop: State) -> None:
         self._loop = loop
         self._rows: list[_Row] = []
         self._decided: dict[Key, Claim] = {}  # as they were at their look: later answers take nothing back
         self._closed: dict[str, int] = {}  # attribute -> looks that it had
-        self.done = self.full = False
+        self.done = False  # nothing is open, or the plan is used up
+        self.full = False  # no calls are left for a further text
         self._asked: dict[str, tuple[str, ...]] = {}  # what was asked of each case
         self._planned = self._plain = 0
         self._further = 0
@@ -168,7 +161,6 @@ class Until:
         return [case.original, *kept]
 
     def _cost(self, versions: Sequence[Variant]) -> int:
-        """How many prompts ask about a text and ``versions`` of it."""
         once = sum(map(is_wording, versions))
         return (len(versions) + 1 - once) * self._replicates + once
 
@@ -207,10 +199,7 @@ class Until:
         return int(self._loop.counts["taken"] + sum(skipped.values()))
 
     def _decisive(self, variants: Sequence[Variant]) -> list[Variant]:
-        """Versions about either group of a primary pair, as many wordings as there are calls for, and a placebo edit.
-
-        Of other attributes all versions.
-        """
+        """Of a primary pair: both groups, as many wordings as there are calls for, a placebo; of others all."""
         primary = self._ends
         wordings: dict[tuple[str, ...], list[frozenset[Edit]]] = {}
         for v in filter(is_wording, variants):

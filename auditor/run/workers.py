@@ -81,11 +81,7 @@ def make_chunk(plan: Mapping[str, object], seeds: Sequence[SourceText]) -> Made:
 
 
 class Spread(Source):
-    """Cases made by workers, chunk by chunk, in the order of the seeds.
-
-    ``submit`` has a chunk made, ``workers`` chunks are worked on at once, and ``close`` is called once at the end. What
-    workers skipped is counted into the suite of ``parts``.
-    """
+    """Cases made by workers, chunk by chunk, in the order of the seeds."""
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import run_schema
 import specimen as SPECIMEN
 from judged import side
 
@@ -20,7 +21,7 @@ from auditor.core.registry import RENDERERS
 from auditor.core.types import Verdict
 from auditor.core.waivers import Waiver
 from auditor.measure import comparison
-from auditor.report import exchange, html, markdown, side_by_side, terminal
+from auditor.report import html, markdown, side_by_side, terminal
 from auditor.report.exchange import workflow_commands
 from auditor.report.page import Page
 
@@ -117,5 +118,5 @@ def test_format(name: str) -> None:
 def test_published_schema_is_the_one_of_the_types() -> None:
     path = HERE.parents[1] / "docs" / "reference" / "schema" / "run.schema.json"
     if os.environ.get("UPDATE_GOLDEN") == "1":
-        path.write_text(exchange.schema_text(), encoding="utf-8", newline="\n")
-    assert exchange.schema_text() == path.read_text(encoding="utf-8")
+        path.write_text(run_schema.schema_text(), encoding="utf-8", newline="\n")
+    assert run_schema.schema_text() == path.read_text(encoding="utf-8")

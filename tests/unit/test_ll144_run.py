@@ -10,9 +10,9 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+import run_schema
 
 from auditor.cli import main
-from auditor.report import exchange
 
 HEAD = "sex,race,n,selected\n"
 BEFORE = HEAD + "Male,White,100,50\nFemale,White,90,36\nMale,Asian,40,20\nFemale,Asian,30,15\n"
@@ -47,7 +47,7 @@ def make(capsys: pytest.CaptureFixture[str], file: str, *more: str) -> Path:
 
 def test_the_record_is_of_the_family_of_all_runs(folder: Path) -> None:
     record = json.loads((folder / "run.json").read_text("utf-8"))
-    jsonschema.Draft202012Validator(exchange.run_schema()).validate(record)
+    jsonschema.Draft202012Validator(run_schema.run_schema()).validate(record)
     assert (record["id"], record["status"], record["kind"]) == (folder.name, "complete", "ll144")
     told = record["provenance"]["outcomes"]
     assert told["sha256"] == hashlib.sha256(BEFORE.encode()).hexdigest() == record["data"]["sha256"]

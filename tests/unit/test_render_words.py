@@ -4,10 +4,24 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.core.record import RunRecord
-from auditor.core.record.measured import Bounds
+from auditor.core.record import Counts, RunRecord, read
+from auditor.core.record.base import Unread
+from auditor.core.record.controls import PositiveControl
+from auditor.core.record.measured import Bounds, Gold, Probability
 from auditor.core.types import Edit, Estimate, Finding, Response, Variant
-from auditor.report import cards, claimed, words
+from auditor.report import (
+    cards,
+    claimed,
+    document,
+    markdown,
+    outcome_report,
+    page,
+    planned,
+    proposed,
+    run_checks,
+    words,
+)
+from auditor.report.legal import facts
 
 
 @pytest.mark.parametrize(
@@ -48,6 +62,51 @@ def test_claim_sentence_carries_figures_and_noise() -> None:
     assert "4.1 % (95 %: 2.4–6.9 %) of the variants of 1 text when race changed" in text
     assert text.endswith("the same prompt asked again: 4.1 % (2.4–6.9 %).")
     assert claimed.sentence(RunRecord(), replace(finding, rate=None)) == "No rate was measured for race on m."
+
+
+SAID: list[tuple[object, object]] = [
+    (words.percent(0.041), "4.1 %"),
+    (words.percent(0.0), "0 %"),
+    (words.figure(2_000_000), "2,000,000"),
+    (words.figure(62.5), "62.5"),
+    (words.cost(Counts(calls=9, cost_usd=1.25)), "USD 1.25"),
+    (words.cost(Counts(calls=9, cost_usd=0.0269, reserved_usd=0.0266)), "USD 0.03 (0.0003 measured, 0.0266 reserved)"),
+    (words.whose(read({"provenance": {"people": {"who": "subject", "subject": "the applicant"}}})), "the applicant"),
+    (words.run_name(read({"id": "r1", "spec": {"out": "my runs"}})), "'my runs/r1'"),
+    (claimed.signed(-5.12), "−5.1"),
+    (claimed.signed(0.0), "0"),
+    (claimed.signed(1234.5, 0), "+1,234"),
+    (claimed.Effect(value=0.0012, low=0.0004, high=0.002, unit="log odds").text, "+0.0012 (+0.0004 to +0.0020)"),
+    (claimed.chance(0.003), "Chance alone would give this in fewer than 1 of 100 such runs."),
+    (claimed.frequency(0.432, 0.6), ("43", "60", "100")),
+    (claimed.frequency(0.0, 0.004), ("0", "4", "1,000")),
+    (list(document.flat({"a": {"b": 1}, "c": None})), [("a.b", "1"), ("c", "not given")]),
+    (facts.period("2026-05-01T09:00:41+00:00", "2026-05-01T09:12:00+00:00"), "2026-05-01 09:00:41 to 09:12:00 UTC"),
+    (markdown.escape("[x](https://e.org) <b>|"), "\\[x\\](https<!-- -->://e.org) &lt;b&gt;\\|"),
+    (tuple(map(markdown.block, ("- x", "1. x", "    x"))), ("\\- x", "1\\. x", "x")),
+    (outcome_report.people("Black or African American / Female"), "Black women"),
+    (outcome_report.people("Two or More Races"), "people of two or more races"),
+    (tuple(map(outcome_report.limit, (0.4449, 0.7964, 0.80003))), ("0.44", "0.796", "0.80003")),
+    (page.widths([["Category", "Rate"], ["Two or More Races", "45.1 (96/213)"]], 27), [12, 12]),
+    (planned.compared(Probability(label="his")), "probability of 'his'"),
+    (proposed.raised(read({"stopped_by": "max_calls", "spec": {"max_calls": 500}})), " --max-calls 1000"),
+    (run_checks.quoted("purple\nmonkey"), "“purple ⏎ monkey”"),
+    (run_checks.dropped(3, 1), "3 rows without a text, 1 row with the text of an earlier one"),
+    (run_checks.lost(Counts(refused=0, unparsed=2, failed=0, asked=3, cached=861)),
+     "refused 0, unparsed 2, failed 0 of 864 (3 asked, 861 from the cache)"),
+    (run_checks.golds(Gold(given=60, mapped=20, unmapped=40, examples=("5 - great",))),
+     "20 of 60 gold labels name a label of the task; “5 - great” does not. They count in no accuracy."),
+    (run_checks.offer(Unread(labels=("1 - bad", "5 - great"))),
+     ' If these are its labels, name them all: --labels "1 - bad,5 - great" (and --favourable LABEL).'),
+    (run_checks.pairs_said(PositiveControl(seen=True, differ=0, pairs=8, scale="log_odds", mean=1.2, low=0.4, high=2.0)),
+     "+1.20 log odds within pairs (95 %: +0.40 to +2.00), 0 of 8 pairs answered differently"),
+    (run_checks.to_try(["json", "graded"], ["graded"]),
+     "Try another prompt format (--formats json), the graded scale (--formats graded) or a larger model."),
+]  # fmt: skip
+
+
+def test_figures_and_phrases() -> None:
+    assert [said for said, _ in SAID] == [expected for _, expected in SAID]
 
 
 def edit(old: str, new: str, at: int, kind: str = "swap") -> Edit:

@@ -72,7 +72,6 @@ def _gates(record: RunRecord, kind: str) -> Iterator[Gate]:
 
 
 def _gate(key: str, value: Control | None, record: RunRecord) -> tuple[str, str]:
-    """Return state and result of one control."""
     if value is None:
         return "not_run", "the record holds no result"
     lines = list(run_checks.control(NAMES[key], "", value))
@@ -196,13 +195,7 @@ def status(record: RunRecord, filled: Form) -> Pairs:
 
 
 def period(started: str, ended: str) -> str:
-    """Write begin and end of a run; what is no time stays as it is.
-
-    Examples
-    --------
-    >>> period("2026-05-01T09:00:41+00:00", "2026-05-01T09:12:00+00:00")
-    '2026-05-01 09:00:41 to 09:12:00 UTC'
-    """
+    """Write begin and end of a run; what is no time stays as it is."""
     try:
         a, b = (datetime.fromisoformat(text).astimezone(UTC) for text in (started, ended))
     except ValueError:

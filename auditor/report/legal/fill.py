@@ -88,13 +88,7 @@ def section(record: RunRecord) -> Section:
 
 
 def load(path: Path, pages: Mapping[str, Collection[str]]) -> dict[str, Any]:
-    """What somebody filled in, as a record holds it; ``pages`` are the fields that the page of a framework alone has.
-
-    Raises
-    ------
-    DataFileError
-        The file cannot be read, or holds a name or a value that has no place in it; the message says which.
-    """
+    """What somebody filled in, as a record holds it; ``pages`` are the fields that each page alone has."""
     try:
         raw = from_toml(reading.text(path))
     except (OSError, ValueError) as error:

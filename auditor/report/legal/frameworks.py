@@ -28,11 +28,7 @@ STRICT = {"extra": "forbid"}  # pydantic refuses unknown fields
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Clause:
-    """One provision: what it asks, and what a report of this kind can give for it.
-
-    It has ``level`` where the record has all ``needs`` (keys of `NEEDS`), else ``otherwise``. ``sections`` are keys of
-    `SECTIONS`, ``fields`` what people fill in, ``read`` a key of `READ`, ``source`` a key of `Framework.sources`.
-    """
+    """One provision: what it asks, and what a report of this kind can give for it."""
 
     __pydantic_config__: ClassVar = STRICT
     ref: str
@@ -76,11 +72,7 @@ class Retention:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Framework:
-    """One text, with the date on which it was consulted and how.
-
-    ``within`` is the title within a sentence. ``sources`` maps short names to what was read, ``fields`` the names of
-    fields that only this page has to their labels.
-    """
+    """One text, with the date on which it was consulted and how."""
 
     __pydantic_config__: ClassVar = STRICT
     id: str
@@ -186,10 +178,7 @@ def _wrong(path: Path, made: Framework) -> list[str]:
 def cross(
     framework: Framework, has: Collection[str], absent: Collection[str] = (), filled: Collection[str] = ()
 ) -> tuple[Crossing, ...]:
-    """Decide every clause, by the needs that the record ``has`` and the fields that are ``filled`` in.
-
-    A clause with evidence only in sections that are ``absent`` is not covered, nor one that rests on empty fields.
-    """
+    """Decide every clause, by the needs that the record ``has`` and the fields that are ``filled`` in."""
     labels = {**fill.FIELDS, **framework.fields}
     crossings = []
     for clause in framework.clauses:

@@ -47,18 +47,7 @@ FIRST = 12  # lines of a table that an HTML page does not fold away
 
 
 class LegalPage(Renderer):
-    """The page of one framework in one form.
-
-    Treatment and impact have sections of their own; fields that only people can fill in stay empty where they did
-    not. The HTML runs no script and asks for nothing from outside; texts are escaped as in `auditor.report.html`.
-
-    Attributes
-    ----------
-    framework : str
-        Id of a file in ``auditor/embedded/frameworks``.
-    form : str
-        A key of `FORMS`: what the name of the format ends in.
-    """
+    """The page of one framework in one form."""
 
     framework = ""
     form = ""
@@ -66,15 +55,7 @@ class LegalPage(Renderer):
     suffix = ""
 
     def render(self, record: RunRecord, evidence: Any = None) -> str:
-        """Write the whole page; the folder of the evidence may hold ``ll144.json``.
-
-        Raises
-        ------
-        DataFileError
-            ``ll144.json`` is no record of ``audit ll144``.
-        ConfigError
-            The page is about outcomes of people and the run holds none, or they are rankings of made-up applications.
-        """
+        """Write the whole page; the folder of the evidence may hold ``ll144.json``."""
         framework = frameworks.load(self.framework)
         if self.framework == OF_OUTCOMES:
             record, evidence = people(record, evidence, self.framework), None
@@ -114,13 +95,7 @@ def __getattr__(name: str) -> type[LegalPage]:
 
 
 def people(record: RunRecord, evidence: object, format: str) -> RunRecord:
-    """Return the outcomes of people that a page is about, without the run beside them.
-
-    Raises
-    ------
-    ConfigError
-        The run holds none, or they are rankings of made-up applications.
-    """
+    """Return the outcomes of people that a page is about, without the run beside them."""
     outcomes = outcomes_of(record, evidence)
     if outcomes is None:
         raise ConfigError(
@@ -222,7 +197,6 @@ def _sections(page: Page) -> Iterator[doc.Section]:
 
 
 def _finding(page: Page) -> Iterator[doc.Block]:
-    """What was found, then what a reader must know of it."""
     if page.kind == "outcomes":
         yield from outcome_report.finding(page.record)
     elif page.kind == "rows":
@@ -316,7 +290,6 @@ def _controls(page: Page) -> Iterator[doc.Block]:
 
 
 def _claims(page: Page) -> Iterator[doc.Block]:
-    """Every claim with its figures and its verdict, and what the verdicts mean."""
     delta = page.record.spec.delta
     bound = "no bound δ was set, so nothing can be bounded"
     bound = bound if delta is None else f"bound δ set before the run: {100 * delta:g} %"
@@ -356,7 +329,6 @@ def _accuracy(page: Page) -> Iterator[doc.Block]:
 
 
 def _counterfactual(page: Page) -> Iterator[doc.Block]:
-    """How often answers changed with one attribute."""
     if page.kind != "texts":
         yield doc.Text(words.text("no_texts"))
         return
@@ -365,7 +337,6 @@ def _counterfactual(page: Page) -> Iterator[doc.Block]:
 
 
 def _intersections(page: Page) -> Iterator[doc.Block]:
-    """How often they changed with several, and the hidden changes."""
     if page.kind == "rows":
         yield from _of_rows(page, "lattice") or [doc.Text("No joint change was judged.")]
         return
@@ -377,7 +348,6 @@ def _intersections(page: Page) -> Iterator[doc.Block]:
 
 
 def _rates(page: Page, caption: str, *, joint: bool) -> Iterator[doc.Block]:
-    """The rates of one attribute, or of several at once; those of few texts are in the CSV."""
     every = change_rates.Rates(page.record)
     mine = [row for row in every.rows if row.attributes and (len(row.attributes) > 1) is joint]
     if not mine:
@@ -443,8 +413,8 @@ def _examples(page: Page) -> Iterator[doc.Evidence]:
     single = [f for f in page.record.findings if f.kind == "violation"]
     chosen = [*claimed.hidden(page.record)[: MAX_CARDS // 2], *sets[: MAX_CARDS // 2], *single]
     for f in chosen[:MAX_CARDS]:
-        row = claimed.row_of(page.record, f)
-        yield doc.Evidence(cards.build(f, page.evidence, record=page.record, sentence=row.sentence, notes=row.notes))
+        row = claimed.card_of(page.record, f)
+        yield doc.Evidence(cards.with_evidence(row, page.evidence, page.record))
 
 
 def _response(page: Page) -> Iterable[doc.Block]:
