@@ -41,11 +41,10 @@ from surrogate import Surrogate, fault_count
 
 from auditor.tables import method_options, themis
 from auditor.tables.aequitas import run as run_aequitas
-from auditor.tables.coded import case_keys, uniform
 from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator, Limit
 from auditor.tables.method_options import AequitasOptions, OptionSet, SgOptions
-from auditor.tables.row_schema import Schema
+from auditor.tables.row_schema import Schema, case_keys, uniform
 from auditor.tables.sg import PHASES, Search
 from auditor.tables.sg import run as run_sg
 from auditor.tables.themis_search import search as themis_search

@@ -1,10 +1,4 @@
-"""Joins the stages for tables: data and schema, a model of rows, a method, the record, the reports.
-
-Beside `auditor.run`: tabular search asks the model about millions of coded rows through one batch call,
-so cases do not go through the journal one by one; only counts, scores and exemplars are kept. A model behind a
-server or a language model that decides on rows is asked through the client, and its answers are journaled like those
-of an audit.
-"""
+"""Searches over rows of tables: data and schema, a model of rows, a method, the record."""
 
 from __future__ import annotations
 

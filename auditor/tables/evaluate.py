@@ -14,10 +14,73 @@ from numpy.typing import NDArray
 from auditor.core.errors import AuditError, BudgetExceeded, ConfigError, ModelFailed, PluginError
 from auditor.core.record.rows import Raw
 from auditor.core.shown import plural
-from auditor.tables.coded import row_keys
 from auditor.tables.columns import Codes, Mask
-from auditor.tables.distance import LABELS, RESOLUTION, Distance, Labels
-from auditor.tables.row_schema import Asked, Schema
+from auditor.tables.row_schema import Asked, Schema, row_keys
+
+Labels = NDArray[np.int64]
+RESOLUTION = 1e-9  # numbers are kept as whole multiples of it
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """Labels differ if they are not equal; numbers if they are more than ``threshold`` apart."""
+
+    threshold: float | None = None  # None: outputs are labels
+
+    @property
+    def numeric(self) -> bool:
+        """Whether outputs are numbers."""
+        return self.threshold is not None
+
+    @property
+    def limit(self) -> int:
+        """The largest difference of two codes that counts as equal: whole, so free of rounding."""
+        return round((self.threshold or 0.0) / RESOLUTION)
+
+    def codes(self, answers: NDArray[np.generic]) -> Labels:
+        """Return numbers as whole multiples of 1e-9."""
+        try:
+            numbers = answers.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ConfigError("--distance-threshold needs a model that returns numbers") from error
+        if not np.isfinite(numbers).all() or (np.abs(numbers) > 1e9).any():
+            raise PluginError("the model returned NaN, an infinite number, or one beyond 1e9")
+        return np.rint(numbers / RESOLUTION).astype(np.int64)
+
+    def differ(self, labels: Labels, possible: Mask | None) -> Mask:
+        """Return which rows of labels, shape (n, m), hold two that differ; cells that are not possible are left out."""
+        n, m = labels.shape
+        if m <= 1:
+            return np.zeros(n, dtype=bool)
+        if not self.limit and (possible is None or possible.all()):
+            if m == 2:
+                return np.asarray(labels[:, 0] != labels[:, 1])
+            return np.asarray((labels[:, 1:] != labels[:, :1]).any(axis=1))
+        low, high = _ends(labels, possible)
+        return np.asarray(high - low > self.limit)
+
+    def each(self, labels: Labels, possible: Mask | None) -> Mask:
+        """Return which cells differ from some other cell of their row, shape (n, m)."""
+        if not self.limit or not labels.size:
+            cells = np.broadcast_to(self.differ(labels, possible)[:, None], labels.shape)
+        else:
+            low, high = (end[:, None] for end in _ends(labels, possible))
+            cells = (labels - low > self.limit) | (high - labels > self.limit)
+        return np.asarray(cells if possible is None else cells & possible)
+
+
+def _ends(labels: Labels, possible: Mask | None) -> tuple[Labels, Labels]:
+    """The smallest and the largest possible label of each row; equal where none is possible."""
+    if possible is None or possible.all():
+        return labels.min(axis=1), labels.max(axis=1)
+    limits = np.iinfo(np.int64)
+    low = np.where(possible, labels, limits.max).min(axis=1)
+    high = np.where(possible, labels, limits.min).max(axis=1)
+    return np.where(possible.any(axis=1), low, high), high
+
+
+LABELS = Distance()
+
 
 NOT_JUDGED = int(np.iinfo(np.int64).min)  # where the model gave no label; equal to no label
 
@@ -54,22 +117,11 @@ class Judged:
 
 
 class Evaluator:
-    """Asks a model about rows of a schema.
+    """Asks a model about rows of a schema: ``predict(X) -> labels``, X as `Schema.decode` gives it, ``batch`` at once.
 
-    Parameters
-    ----------
-    predict : callable
-        ``predict(X) -> labels``: X as `Schema.decode` gives it, shape (n, d); labels of any type, shape (n,). Integers
-        and booleans are their own code, text gets a code in order of appearance. None in an object array, for rows
-        that got no label, becomes `NOT_JUDGED`.
-    cache, keep : bool
-        Whether the model is slow; whether rows already asked are remembered although it is quick.
-    budget : Limit
-        A call that would exceed it raises `BudgetExceeded` before asking.
-    batch : int
-        Rows handed to the model at once; memory is proportional to it.
-    left, watch : callable
-        How many further rows a model with a budget of its own may be asked about; told after each batch how many were.
+    Integers and booleans are their own code, text gets a code in order of appearance, None becomes `NOT_JUDGED`. A call
+    beyond the ``budget`` raises `BudgetExceeded` before asking. ``cache``: the model is slow; ``keep``: answers are
+    remembered although it is quick. ``left`` is what a model with a budget of its own allows.
     """
 
     def __init__(
@@ -150,10 +202,7 @@ class Evaluator:
     def grid(
         self, codes: Codes, columns: Sequence[int] | NDArray[np.intp] | None = None, combos: Codes | None = None
     ) -> Labels:
-        """Return labels of each row with every combination of some columns (default: the protected ones), (n, m).
-
-        Combinations are those of `Schema.combos_of`, in its order, where none are given.
-        """
+        """Return labels of each row with all combinations of some columns (default: the protected ones), (n, m)."""
         index, combos = self._varied(columns, combos)
         m, n = len(combos), len(codes)
         result = np.empty((m, n), dtype=np.int64)
@@ -193,10 +242,7 @@ class Evaluator:
         return Judged(labels=labels, possible=possible, discriminatory=real, off_manifold=everywhere & ~real)
 
     def recall(self, codes: Codes) -> Judged:
-        """As `judge` without asking: rows that were never asked are `NOT_JUDGED`.
-
-        A quick model, whose answers are not kept, is asked after all, also after the limit of seconds.
-        """
+        """As `judge` without asking, but of a quick model whose answers are not kept; unknown rows are `NOT_JUDGED`."""
         if self._cache is None:
             limit, self._limit = self._limit, Limit(evaluations=self._limit.evaluations)
             try:

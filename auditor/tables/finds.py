@@ -17,9 +17,9 @@ from auditor.core.errors import BudgetExceeded, RunFolderError
 from auditor.core.record.rows import ColumnSet, RowPair, Score
 from auditor.core.shown import csv_text
 from auditor.core.types import Sampling
-from auditor.tables.coded import row_keys
 from auditor.tables.columns import Codes
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged
+from auditor.tables.row_schema import row_keys
 
 LATTICE_COLUMNS = 6  # sets double with each further protected column
 SHOWN = 20  # exemplary pairs of a run

@@ -19,8 +19,8 @@ from auditor.core.shown import plural
 from auditor.run.augment import share_of
 from auditor.store.folder import RunFolder
 from auditor.tables.columns import LACKING, Codes
-from auditor.tables.csv_table import read_table
 from auditor.tables.finds import arrays
+from auditor.tables.row_data import read_table
 from auditor.tables.row_schema import Schema, load_schema
 
 MODEL, VOTE = "model", "classifiers"  # where a label comes from

@@ -34,15 +34,7 @@ def silent(event: Progress) -> None:
 
 
 def row_text(columns: Sequence[str], row: Sequence[object]) -> str:
-    """A row as text: one ``column: value`` line per column; underscores in names become spaces.
-
-    Examples
-    --------
-    >>> print(row_text(["age", "marital_status", "share"], [31.0, "single", 0.5]))
-    age: 31
-    marital status: single
-    share: 0.5
-    """
+    """A row as text: one ``column: value`` line per column; underscores in names become spaces."""
     return "\n".join(f"{name.replace('_', ' ')}: {_plain(value)}" for name, value in zip(columns, row, strict=True))
 
 
@@ -52,13 +44,7 @@ def _plain(value: object) -> str:
 
 
 def row_json(columns: Sequence[str], row: Sequence[object]) -> str:
-    """A row as a JSON object; whole numbers without a decimal point, null where a value is missing.
-
-    Examples
-    --------
-    >>> row_json(["age", "sex"], [31.0, "Female"])
-    '{"age": 31, "sex": "Female"}'
-    """
+    """A row as a JSON object; whole numbers without a decimal point, null where a value is missing."""
     values = {name: scalar(v) for name, v in zip(columns, row, strict=True)}
     return json.dumps(values, ensure_ascii=False)
 
@@ -68,12 +54,7 @@ class RowClient:
 
     A row's label is the answer of more than half of its replicates; ``rows`` counts rows by status. Without a task a
     server decides itself, and any label that it returns is one. The answers in ``folder`` are not asked again, and
-    count towards the limits of the whole run. ``answers`` and ``asked`` have every answer and every row, by prompt.
-
-    Raises
-    ------
-    ConfigError
-        The task has no single label, or no such format.
+    count towards the limits of the whole run.
     """
 
     def __init__(
@@ -170,13 +151,7 @@ class RowClient:
         return (max(0, limit - self.budget.calls) + unused) // k
 
     def predict(self, rows: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Return labels of rows, shape (n,), dtype object; None where the model gave none.
-
-        Raises
-        ------
-        BudgetExceeded, UserError
-            A limit was reached or the server was lost; it answered nothing at all.
-        """
+        """Return labels of rows, shape (n,), dtype object; None where the model gave none."""
         cases, prompts = zip(*map(self._case, rows.tolist()), strict=True)
         if self.folder is not None:
             self.folder.add_cases((case, {}, None) for case in cases)

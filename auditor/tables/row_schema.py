@@ -18,7 +18,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -37,6 +37,7 @@ from auditor.tables.columns import Codes, Column, Kind, Node, holds, name, numbe
 if TYPE_CHECKING:
     import pandas as pd
 
+Keys: TypeAlias = NDArray[np.generic]  # of rows: int64, or void of fixed width
 Asked: TypeAlias = "NDArray[np.generic] | pd.DataFrame"  # rows as a model reads them
 
 ENUMERABLE = 10_000_000  # rows up to which a domain is walked through instead of sampled
@@ -197,14 +198,11 @@ class Schema:
         return result
 
     def crossed(self, codes: Codes, index: Sequence[int] | NDArray[np.intp], combos: Codes) -> Codes:
-        """Rows with every combination of some columns, all rows with the first one first.
-
-        A row keeps its own value where a combination has the bin of that value.
-        """
+        """Rows with every combination of some columns, all rows with the first one first; see `put`."""
         return self.put(np.tile(codes, (len(combos), 1)), index, np.repeat(combos, len(codes), axis=0))
 
     def put(self, rows: Codes, index: Sequence[int] | NDArray[np.intp], values: Codes) -> Codes:
-        """Write other codes into some columns of ``rows``; ``values`` has shape (n, len(index)). See `crossed`."""
+        """Write codes, shape (n, len(index)), into some columns; a row keeps its own value within the bin it gets."""
         own = {j: rows[:, j].copy() for j in self._bins.keys() & {int(i) for i in index}}
         rows[:, index] = values
         for j, mine in own.items():
@@ -378,3 +376,95 @@ def _column(name: str, entry: object, path: str | Path) -> Column:
 
 def _int(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def bins_note(schema: Schema) -> str:
+    """What a report says about binned columns; empty without one."""
+    named = ", ".join(f"{c.name} ({c.codes})" for c in schema.columns if c.kind == "binned")
+    if not named:
+        return ""
+    return (
+        f"Searched, uniform and enumerated rows take one value for each bin of {named}: what a model does between "
+        "these values they cannot show. Given rows in scores were asked with the values that they have."
+    )
+
+
+def row_keys(codes: NDArray[np.int32], cards: Sequence[int] | NDArray[np.int64]) -> Keys:
+    """Return one exact key per row of codes, in lexicographic order of rows.
+
+    int64 in mixed radix where the domain has at most 2^63 rows; else big-endian bytes of dtype void.
+
+    Examples
+    --------
+    >>> row_keys(np.array([[0, 1], [2, 0]], dtype=np.int32), [3, 2])
+    array([1, 4])
+    """
+    sizes = [int(c) for c in cards]
+    if math.prod(sizes) <= 2**63:
+        key = np.zeros(len(codes), dtype=np.int64)
+        for j, size in enumerate(sizes):
+            key *= size
+            key += codes[:, j]
+        return key
+    widths = [np.dtype(np.uint8 if s <= 2**8 else ">u2" if s <= 2**16 else ">u4") for s in sizes]
+    packed = np.empty((len(codes), sum(w.itemsize for w in widths)), dtype=np.uint8)
+    at = 0
+    for j, width in enumerate(widths):
+        column = np.ascontiguousarray(codes[:, j]).astype(width)
+        packed[:, at : at + width.itemsize] = column.view(np.uint8).reshape(len(codes), width.itemsize)
+        at += width.itemsize
+    return packed.view(np.dtype((np.void, packed.shape[1]))).reshape(-1)
+
+
+class Seen:
+    """A growing set of keys.
+
+    Examples
+    --------
+    >>> seen = Seen()
+    >>> seen.add(np.array([5, 3, 5])), seen.add(np.array([3, 4])), len(seen)
+    (array([ True,  True, False]), array([False,  True]), 3)
+    """
+
+    def __init__(self) -> None:
+        self._keys: set[object] = set()
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def add(self, keys: Keys) -> NDArray[np.bool_]:
+        """Add keys; which of them were new, shape (n,): of equal new keys only the first."""
+        new = np.zeros(len(keys), dtype=bool)
+        for i, key in enumerate(keys.tolist()):
+            if key not in self._keys:
+                self._keys.add(key)
+                new[i] = True
+        return new
+
+
+def case_keys(schema: Schema, codes: Codes) -> Keys:
+    """Exact keys of the cases that rows belong to, shape (n,): the columns that are not protected."""
+    index = schema.free_index
+    return row_keys(codes[:, index], schema.cards[index])
+
+
+def uniform(schema: Schema, n: int, rng: np.random.Generator) -> Codes:
+    """Draw rows uniformly from the whole domain, shape (n, d), constraints ignored."""
+    out = np.empty((schema.d, n), dtype=np.int32)  # column by column in memory: drawn and keyed faster
+    for j, card in enumerate(schema.cards.tolist()):
+        kind = np.int16 if card < 2**15 else np.int64  # narrow draws are cheaper
+        out[j] = rng.integers(0, card, n, dtype=kind) if card > 1 else 0
+    return out.T
+
+
+def enumerate_rows(schema: Schema, columns: NDArray[np.intp] | None = None, *, chunk: int = 65536) -> Iterator[Codes]:
+    """Every row of the domain in key order, in chunks; columns not in ``columns`` stay at code 0."""
+    index = np.arange(schema.d) if columns is None else columns
+    cards = schema.cards[index]
+    total = int(np.prod(cards, dtype=object)) if len(cards) else 1
+    for start in range(0, total, chunk):
+        rest = np.arange(start, min(start + chunk, total), dtype=np.int64)
+        rows = np.zeros((len(rest), schema.d), dtype=np.int32)
+        for j in range(len(index) - 1, -1, -1):
+            rest, rows[:, index[j]] = np.divmod(rest, cards[j])
+        yield rows

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from auditor.core.record.rows import GroupRate, Score, ScoreDetail
 from auditor.core.shown import plural, verb
 from auditor.core.types import Estimate
-from auditor.tables.coded import Seen, row_keys
 from auditor.tables.columns import Codes, Mask
-from auditor.tables.distance import Labels
-from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged
+from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged, Labels
+from auditor.tables.row_schema import Seen, row_keys
 
 Interval = Callable[[int, int, float], tuple[float, float]]
 Counts = NDArray[np.int64]

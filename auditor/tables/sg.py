@@ -17,12 +17,11 @@ import numpy as np
 
 from auditor.core.errors import BudgetExceeded, ConfigError
 from auditor.core.shown import plural
-from auditor.tables.coded import uniform
 from auditor.tables.columns import Codes, Mask
-from auditor.tables.distance import Labels
-from auditor.tables.evaluate import NOT_JUDGED, Evaluator
+from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Labels
 from auditor.tables.finds import TabularResult
 from auditor.tables.method_options import SgOptions
+from auditor.tables.row_schema import uniform
 from auditor.tables.sg_inputs import Entry, Frontier, Neighbourhood, optional, seeds
 from auditor.tables.sg_paths import Box, Path, PathGrower, PathSolver, Predicate, average_confidence
 

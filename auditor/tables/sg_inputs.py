@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core.errors import MissingDependency
-from auditor.tables.coded import uniform
 from auditor.tables.columns import Codes
-from auditor.tables.row_schema import Schema
+from auditor.tables.row_schema import Schema, uniform
 
 CLUSTERS = 4  # of given rows, for K-means
 POOLED = 10.0  # tries at most that the other lines' experience with a kind of step counts for

@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core.errors import ConfigError, MissingDependency
-from auditor.tables.coded import uniform
 from auditor.tables.columns import COMPARE, Among, Codes, Column, Joined, Node, columns_of
-from auditor.tables.row_schema import Schema
+from auditor.tables.row_schema import Schema, uniform
 
 MAX_CLASSES = 32
 SCORE_CLASSES = 8

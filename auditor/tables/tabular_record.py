@@ -18,13 +18,12 @@ from auditor.core.types import ClaimVerdict, Estimate, Finding, digest
 from auditor.measure.comparison import Change, Comparison, RateChange, comparison_of
 from auditor.run import freeze
 from auditor.store.folder import IN_MEMORY, REPORT, RunFolder
-from auditor.tables.coded import bins_note
 from auditor.tables.columns import Codes
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import Answers, TabularResult, pairs_csv, plain, save_votes
 from auditor.tables.method_options import NOTE, OptionSet
 from auditor.tables.row_data import load_task
-from auditor.tables.row_schema import Schema, dump_schema
+from auditor.tables.row_schema import Schema, bins_note, dump_schema
 from auditor.tables.tabular_plan import TabularPlan
 
 if TYPE_CHECKING:

@@ -34,18 +34,16 @@ from auditor.run.freeze import Frozen
 from auditor.run.preparation import require_server, tell_proxies
 from auditor.run.result import Result
 from auditor.store.folder import RunFolder
-from auditor.tables.coded import uniform
 from auditor.tables.columns import Codes
 from auditor.tables.columns import name as spelled
-from auditor.tables.distance import Distance
-from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Limit
+from auditor.tables.evaluate import NOT_JUDGED, Distance, Evaluator, Limit
 from auditor.tables.finds import TabularResult, answers_of, with_examples
 from auditor.tables.method_options import OPTIONS
 from auditor.tables.outlook import expected
 from auditor.tables.row_client import RowClient, silent
 from auditor.tables.row_data import load_rows, load_task
 from auditor.tables.row_noise import against_noise, columns_of, measure
-from auditor.tables.row_schema import Schema, dump_schema
+from auditor.tables.row_schema import Schema, dump_schema, uniform
 from auditor.tables.tabular_plan import REMOVED, TabularPlan, read_settings
 from auditor.tables.tabular_record import Opened, Outcome, findings_of, plan_record, record_of, write
 

@@ -20,11 +20,11 @@ from auditor.core.record.rows import Score
 from auditor.core.shown import plural
 from auditor.core.types import AFTER_STOPPING, Estimate
 from auditor.measure.intervals import SEQUENCE, beta_limits, confidence_sequence
-from auditor.tables.coded import enumerate_rows, row_keys, uniform
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import TabularResult, lattice
 from auditor.tables.method_options import EXACT_METHOD, NOTE, ThemisOptions, walks
+from auditor.tables.row_schema import enumerate_rows, row_keys, uniform
 from auditor.tables.row_tally import Tally, counted_label, uncounted
 from auditor.tables.themis_search import search
 

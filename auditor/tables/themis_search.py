@@ -20,12 +20,11 @@ from auditor.core.record.rows import Score, ScoreDetail
 from auditor.core.shown import plural
 from auditor.core.types import Estimate
 from auditor.measure.intervals import SEQUENCE, confidence_sequence
-from auditor.tables.coded import enumerate_rows, uniform
 from auditor.tables.columns import Mask
-from auditor.tables.distance import Labels
-from auditor.tables.evaluate import NOT_JUDGED, Evaluator
+from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Labels
 from auditor.tables.finds import TabularResult, plain
 from auditor.tables.method_options import EXACT_METHOD, MAX_COLUMNS, MAX_COMBOS, ThemisOptions, walks
+from auditor.tables.row_schema import enumerate_rows, uniform
 from auditor.tables.row_tally import Tally, counted_label, estimate_of, uncounted
 
 Chosen = tuple[int, ...]  # columns by position

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from auditor.tables.aequitas import run, share_estimate
-from auditor.tables.coded import case_keys
 from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import answers_of, with_examples
 from auditor.tables.method_options import AequitasOptions
 from auditor.tables.retraining import tied_cases
-from auditor.tables.row_schema import Schema
+from auditor.tables.row_schema import Schema, case_keys
 
 
 def column(name: str, codes: int, **kwargs: Any) -> Column:

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditor.tables.coded import uniform
 from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import TabularResult
 from auditor.tables.method_options import SgOptions
-from auditor.tables.row_schema import Schema
+from auditor.tables.row_schema import Schema, uniform
 from auditor.tables.sg import Search, run
 
 pytest.importorskip("lime")

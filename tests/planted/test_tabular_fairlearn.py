@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from auditor.tables import aequitas, themis
-from auditor.tables.coded import uniform
 from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import TabularResult
 from auditor.tables.method_options import AequitasOptions, ThemisOptions
-from auditor.tables.row_schema import Schema
+from auditor.tables.row_schema import Schema, uniform
 
 pytest.importorskip("sklearn", reason="the extra `tabular` is not installed")
 reductions = pytest.importorskip("fairlearn.reductions", reason="the test extra fairlearn is not installed")

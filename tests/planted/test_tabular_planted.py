@@ -271,8 +271,7 @@ def test_given_rows_are_asked_as_they_are(customers: list[tuple[int, str, float]
 
 def test_a_protected_value_is_asked_as_it_is(customers: list[tuple[int, str, float]]) -> None:
     """A row keeps its own age beside the ages that stand for the other bins, in the label and in its group."""
-    from auditor.tables.csv_table import read_table
-    from auditor.tables.row_data import infer
+    from auditor.tables.row_data import infer, read_table
 
     table = read_table("people.csv")
     schema = infer(table, "y", ["age"])
@@ -293,8 +292,7 @@ def test_a_protected_value_is_asked_as_it_is(customers: list[tuple[int, str, flo
 
 
 def test_rules_see_given_values(customers: list[tuple[int, str, float]]) -> None:
-    from auditor.tables.csv_table import read_table
-    from auditor.tables.row_data import infer
+    from auditor.tables.row_data import infer, read_table
 
     table = read_table("people.csv")
     schema = replace(infer(table, "y", ["marital"]), constraints=("balance > 7000 implies marital == married",))

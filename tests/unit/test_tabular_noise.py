@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -15,7 +16,7 @@ import pytest
 from auditor.cli.main import run as audit
 from auditor.core.types import Finding
 from auditor.tables.columns import Column
-from auditor.tables.row_noise import Noise, against_noise, measure, permuted
+from auditor.tables.row_noise import against_noise, measure, permuted
 from auditor.tables.row_schema import Schema
 
 MODULE = """
@@ -23,21 +24,18 @@ import random, re
 DRAW = random.Random(7)
 def decide(text, wobble):
     income = int(re.search(r"monthly income: (\\d+)", text).group(1))
-    limit = 5200 if "sex: female" in text and wobble < 0.2 else 2400
-    said = income >= limit
+    said = income >= (5200 if "sex: female" in text else 2400)
     return "approve" if said != (DRAW.random() < wobble) else "deny"
 def planted(text):
     return decide(text, 0.05)
-def wobbly(text):
-    return decide(text, 0.3)
 def steady(text):
     return decide(text, 0.0)
 steady.deterministic = True
 """
 
 
-@pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
     (tmp_path / "noisy_rows.py").write_text(MODULE, encoding="utf-8")
@@ -47,35 +45,26 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         sys.path.remove(str(tmp_path))
 
 
-def searched(model: str, capsys: pytest.CaptureFixture[str], *extra: str) -> dict[str, Any]:
+@pytest.mark.parametrize(
+    ("model", "times", "verdict"),
+    [("planted", "3", "shown"), ("planted", "1", "not_determined"), ("steady", "1", "shown")],
+)
+def test_only_a_change_above_the_noise_is_shown(
+    place: None, capsys: pytest.CaptureFixture[str], model: str, times: str, verdict: str
+) -> None:
     base = ["tabular", "--task", "lending", "--model", f"python:noisy_rows:{model}", "--format", "json"]
-    assert audit([*base, "--max-samples", "60", *extra]) == 0
-    value: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return value
-
-
-def verdicts(record: dict[str, Any]) -> dict[str, str]:
-    return {f["code"]: f["verdict"] for f in record["findings"]}
-
-
-def test_a_change_above_the_noise_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    record = searched("planted", capsys, "--replicates", "3")
-    assert verdicts(record)["tabular-causal"] == "shown"
-    noise = record["tabular"]["noise"]
-    assert noise["p_value"] == pytest.approx(0.001)
-    assert noise["cases"] == 60
-    assert 0 < noise["same_row"]["value"] < 0.4  # 1 - 0.95³ is 14 %
-    (folder,) = Path("reports").glob("2*")
-    assert "answers that differ to one and the same row" in (folder / "report.html").read_text(encoding="utf-8")
-
-
-def test_one_answer_a_row_cannot_tell(capsys: pytest.CaptureFixture[str]) -> None:
-    record = searched("planted", capsys)
-    assert verdicts(record)["tabular-causal"] == "not_determined"
-    assert any("each row was asked once" in note for note in record["tabular"]["notes"])
-    record = searched("steady", capsys)
-    assert verdicts(record)["tabular-causal"] == "shown"
-    assert "noise" not in record["tabular"]
+    assert audit([*base, "--max-samples", "60", "--replicates", times]) == 0
+    record: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert {f["code"]: f["verdict"] for f in record["findings"]}["tabular-causal"] == verdict
+    once = any("each row was asked once" in note for note in record["tabular"]["notes"])
+    assert once == (verdict == "not_determined")
+    assert ("noise" in record["tabular"]) == (model == "planted")
+    if times == "3":
+        noise = record["tabular"]["noise"]
+        assert (noise["p_value"], noise["cases"]) == (pytest.approx(0.001), 60)
+        assert 0 < noise["same_row"]["value"] < 0.4  # 1 - 0.95³ is 14 %
+        (folder,) = Path("reports").glob("2*")
+        assert "answers that differ to one and the same row" in (folder / "report.html").read_text(encoding="utf-8")
 
 
 def test_the_test_keeps_its_level() -> None:
@@ -87,42 +76,25 @@ def test_the_test_keeps_its_level() -> None:
     assert permuted(np.full((3, 6), -1), 2, 0, rng) == 1.0
 
 
-SCHEMA = Schema(
-    columns=(
-        Column(name="pay", kind="integer", codes=40),
-        Column(name="sex", kind="integer", codes=2, protected=True),
-        Column(name="race", kind="integer", codes=3, protected=True),
-    )
-)
-BOTH = ("sex", "race")
-
-
-def noise_of(wobble: float, seed: int = 1) -> Noise:
-    """Forty cases, all six rows of each asked three times; the label goes by sex, and is wrong now and then."""
-    rng = Random(seed)
-    read = [
-        ({"pay": pay, "sex": sex, "race": race}, [str((sex == 1) != (rng.random() < wobble)) for _ in range(3)])
-        for pay, sex, race in product(range(40), range(2), range(3))
-    ]
-    return measure(read, SCHEMA, [("sex",), ("race",), BOTH], 7)
-
-
 def test_each_set_of_columns_has_its_own_test() -> None:
-    """A set without an effect is not called shown because another set has one."""
-    noise = noise_of(0.1, seed=2)
-    assert {columns: test.blocks for columns, test in noise.tests.items()} == {
-        BOTH: 40,
-        ("sex",): 40 * 3,
-        ("race",): 40 * 2,
-    }
-    assert noise.tests[BOTH].p_value == noise.tests["sex",].p_value == pytest.approx(0.001)
+    """Forty cases, all six rows of each asked three times; the label goes by sex, and is wrong now and then."""
+    sizes = {"pay": 40, "sex": 2, "race": 3}
+    columns = [Column(name=n, kind="integer", codes=k, protected=n != "pay") for n, k in sizes.items()]
+    schema, both, rng = Schema(columns=tuple(columns)), ("sex", "race"), Random(2)
+    read = [
+        (dict(zip(sizes, row, strict=True)), [str((row[1] == 1) != (rng.random() < 0.1)) for _ in range(3)])
+        for row in product(*map(range, sizes.values()))
+    ]
+    noise = measure(read, schema, [("sex",), ("race",), both], 7)
+    blocks = {columns: test.blocks for columns, test in noise.tests.items()}
+    assert blocks == {both: 40, ("sex",): 40 * 3, ("race",): 40 * 2}
+    assert noise.tests[both].p_value == noise.tests["sex",].p_value == pytest.approx(0.001)
     assert noise.tests["race",].p_value > 0.05
     assert noise.tests["sex",].p_adjusted == pytest.approx(0.003)
-    findings = against_noise([shown("sex"), shown("race"), shown(*BOTH)], noise, 3, SCHEMA.protected)
+    said = [
+        Finding(id="T1", kind="claim", code="tabular-causal", model="m", attributes=names, verdict="shown")
+        for names in (("sex",), ("race",), both)
+    ]
+    findings = against_noise(said, noise, 3, schema.protected)
     assert [f.verdict for f in findings] == ["shown", "not_determined", "shown"]
     assert "within 80 sets of rows that differ in race alone: p = " in findings[1].notes[0]
-    assert noise.to_record(SCHEMA.protected)["cases"] == 40
-
-
-def shown(*attributes: str) -> Finding:
-    return Finding(id="T1", kind="claim", code="tabular-causal", model="m", attributes=attributes, verdict="shown")

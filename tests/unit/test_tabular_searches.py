@@ -1,0 +1,390 @@
+"""Aequitas and SG: what a search finds, counts and may cost; walks, paths and solutions against literal ones."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auditor.core.errors import ConfigError
+from auditor.tables import aequitas as aequitas_search
+from auditor.tables import sg
+from auditor.tables.aequitas import Probabilities, run, share_estimate
+from auditor.tables.columns import Column
+from auditor.tables.evaluate import Evaluator, Limit
+from auditor.tables.finds import TabularResult, answers_of, with_examples
+from auditor.tables.method_options import AequitasOptions, SgOptions
+from auditor.tables.row_schema import Schema, case_keys, uniform
+from auditor.tables.sg_inputs import Entry, Frontier, Neighbourhood
+from auditor.tables.sg_paths import Box, PathGrower, PathSolver, Predicate
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+from literal_aequitas import aequitas
+
+SEX = Column(name="sex", kind="integer", codes=2, protected=True)
+
+
+def column(name: str, codes: int, **more: Any) -> Column:
+    return Column(name=name, kind="integer", codes=codes, **({"ordered": True} | more))
+
+
+def slab(x: Any) -> Any:
+    """Women need 6 more of a + b."""
+    return (x[:, 1] + x[:, 2] >= 20 + 6 * (x[:, 0] == 0)).astype(int)
+
+
+SLAB = Schema(columns=(SEX, column("a", 20), column("b", 20), column("c", 3)))
+
+
+def walked(predict: Any = slab, schema: Schema = SLAB, seed: int = 1, **options: Any) -> Any:
+    evaluator = Evaluator(predict, schema, budget=options.pop("budget", None))
+    return run(evaluator, AequitasOptions.of({"trials": 0, **options}), np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("protocol", ["default", "aequitas"])
+def test_aequitas_finds_are_distinct_true_and_counted_once(protocol: str) -> None:
+    result = walked(protocol=protocol, global_n=60, local_n=60, generated=500)
+    rows = result.finds
+    assert len(rows) == result.counts["discriminatory"] > 60
+    assert len(np.unique(case_keys(SLAB, rows))) == len(rows)
+    assert Evaluator(slab, SLAB).judge(rows).discriminatory.all()
+    assert result.counts["generated"] <= 500
+    for name in ("discriminatory", "generated"):
+        assert sum(p[name] for p in result.details["phases"].values()) == result.counts[name]
+    assert result.sampling == "directed"
+
+
+def test_directed_finds_stay_out_of_the_share() -> None:
+    truth = share_estimate(Evaluator(slab, SLAB), np.random.default_rng(0))
+    inputs = itertools.product(range(20), range(20))
+    assert truth.low == truth.high == truth.value == sum(20 <= a + b < 26 for a, b in inputs) / 400
+    result = walked(global_n=400, local_n=100)
+    (score,) = result.scores
+    assert (score.name, score.estimate.n) == ("discriminatory_share", 400)
+    assert score.estimate.low < truth.value < score.estimate.high
+    assert result.counts["discriminatory"] / result.counts["generated"] > score.estimate.high
+    ended = walked(max_found=1, global_n=2000)  # a sample that ends with a find is no random sample
+    assert not ended.scores
+    assert ended.notes
+
+
+def test_a_limit_is_kept_and_impossible_rows_are_not_finds() -> None:
+    asked: list[int] = []
+
+    def counted(x: Any) -> Any:
+        asked.append(len(x))
+        return slab(x)
+
+    result = walked(counted, budget=Limit(evaluations=301), generated=10_000)
+    assert sum(asked) == result.counts["evaluations"] <= 301
+    assert (result.status, "limit" in result.status_reason) == ("partial", True)
+    assert result.counts["discriminatory"] > 0
+    columns = (SEX, column("husband", 2), column("b", 30))
+    schema = Schema(columns=columns, constraints=("husband == 1 implies sex == 1",))
+    result = walked(lambda x: ((x[:, 0] == 1) & (x[:, 1] == 1)).astype(int), schema, generated=60)
+    assert result.counts["discriminatory"] == 0
+    assert result.counts["off_manifold"] > 0
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "message"),
+    [
+        (AequitasOptions, {"protocol": "directed"}, "protocol must be"),
+        (AequitasOptions, {"ask": "witness"}, "was removed in 0.3; use --method sg"),
+        (AequitasOptions, {"level": 1.0}, "no option 'level'; options: generated, global_n"),
+        (SgOptions, {"limit": True}, "limit must be a valid integer"),
+        (SgOptions, {"threshold": 1.5}, "no option 'threshold'; options: limit, protocol, samples"),
+        (SgOptions, {"seed_share": 0.1}, "was removed in 0.3; use --protocol sg"),
+    ],
+)
+def test_wrong_options_are_named(method: Any, options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        method.of(options)
+
+
+def test_batched_probabilities_equal_the_printed_updates() -> None:
+    rng = random.Random(0)
+    answers = [(rng.randrange(4), rng.choice([-1, 1]), rng.random() < 0.4) for _ in range(400)]
+    column_p, down = [0.25] * 4, [0.5] * 4
+    for p, delta, hit in answers:
+        down[p] += 0.001 if hit == (delta == -1) else -0.001
+        if hit:
+            column_p[p] += 0.001
+            column_p = [x / sum(column_p) for x in column_p]
+    batched = Probabilities(4)
+    for start in range(0, 400, 20):
+        p, delta, hit = map(np.array, zip(*answers[start : start + 20], strict=True))
+        batched.update(p, delta, hit)
+    assert np.allclose(batched.down, down)
+    assert np.allclose(batched.column, column_p, atol=2e-4)
+
+
+def test_literal_and_vectorised_walks_agree_in_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Same trials, as printed: the mean share of finds over 12 runs each differs by chance only."""
+    literal, ours = [], []
+    monkeypatch.setattr(aequitas_search, "STEP", 0.02)
+    options = {"global_n": 40, "local_n": 30}
+    for seed in range(12):
+        outcome = aequitas(
+            lambda row: int(row[1] + row[2] >= 20 + 6 * (row[0] == 0)),
+            SLAB.cards.tolist(), [0], delta_v=0.02, delta_pr=0.02, rng=random.Random(seed), **options,
+        )  # fmt: skip
+        literal.append(outcome.share)
+        result = walked(protocol="aequitas", seed=seed, **options)
+        ours.append(result.counts["discriminatory"] / result.counts["generated"])
+    spread = np.sqrt(np.var(literal, ddof=1) / 12 + np.var(ours, ddof=1) / 12)
+    assert abs(np.mean(literal) - np.mean(ours)) < 4 * spread + 0.02
+    returning = walked(seed=0, **options)
+    assert returning.counts["discriminatory"] / returning.counts["generated"] > np.mean(literal)
+
+
+@pytest.mark.parametrize(
+    ("combos", "trials", "size"), [(2, 400, 1000), (114, 35, 1000), (5_000, 1, 800), (90_000, 1, 100)]
+)
+def test_the_share_is_estimated_within_what_its_rows_may_cost(combos: int, trials: int, size: int) -> None:
+    schema = Schema(columns=(column("p", combos, protected=True), column("x", 10)))
+    assert AequitasOptions().estimate(schema, None) == (trials, size)
+    assert AequitasOptions(trials=400).estimate(schema, None) == (400, 1000)
+    assert AequitasOptions().estimate(schema, 4 * combos)[0] == 0
+
+
+# -- SG -----------------------------------------------------------------------------------------------------
+
+SG = Schema(
+    columns=(
+        column("age", 20),
+        Column(name="job", kind="category", codes=4, values=("w", "x", "y", "z")),
+        SEX,
+        column("hours", 30),
+    )
+)
+
+
+def older(codes: Any) -> Any:
+    return codes[:, 0] + codes[:, 3] + 3 * codes[:, 2] > 27
+
+
+def model_of(schema: Schema) -> Any:
+    """`older`, whatever the raw values are."""
+
+    def predict(rows: Any) -> Any:
+        codes = [c.encode(rows[:, j]) for j, c in enumerate(schema.columns)]
+        return older(np.stack(codes, axis=1)).astype(np.int64)
+
+    return predict
+
+
+def searched(**options: Any) -> TabularResult:
+    pytest.importorskip("lime")
+    budget = options.pop("budget", None)
+    evaluator = Evaluator(model_of(SG), SG, budget=budget, keep=budget is not None)
+    chosen = SgOptions.of({"limit": 120, "samples": 400, **options})
+    result = sg.run(evaluator, chosen, np.random.default_rng(1), uniform(SG, 300, np.random.default_rng(0)))
+    return with_examples(evaluator, result, answers_of(evaluator, result.finds))
+
+
+def entry(i: int, **more: Any) -> Entry:
+    return Entry(np.array([i], dtype=np.int32), "local", **more)
+
+
+def test_the_queue_goes_by_rank_then_by_arrival_or_by_seeds_whose_descendants_succeed() -> None:
+    frontier = Frontier(np.random.default_rng(0))
+    frontier.push_seeds(np.array([[20], [21]], dtype=np.int32), 5.0)
+    for i, priority in ((1, 1.3), (2, 9.2), (3, 9.8), (4, 9.8)):
+        frontier.push(entry(i, arm=i), priority)  # without arms the rank alone decides
+    assert [int(frontier.pop().row[0]) for _ in range(len(frontier))] == [3, 4, 2, 20, 21, 1]
+    frontier = Frontier(np.random.default_rng(0), 1)
+    for i in range(200):
+        frontier.push(entry(i, arm=0, origin=i % 2), 9.0)
+    for one in [frontier.pop() for _ in range(90)]:
+        frontier.learn(one, one.origin == 1)
+    assert [frontier.pop().origin for _ in range(40)].count(1) >= 35  # in turn it would be 20
+
+
+def test_neighbourhoods_are_distributed_as_limes() -> None:
+    pytest.importorskip("lime")
+    rng = np.random.default_rng(0)
+    data = uniform(SG, 500, rng)
+    data[:, 1] = np.where(rng.random(500) < 0.7, 0, data[:, 1])
+    row = data[3]
+    for around in (False, True):
+        ours: Any = Neighbourhood(SG, data, around=around, rng=rng)
+        mine = ours.draw(row, 20_000)
+        _, theirs = ours.explainer._LimeTabularExplainer__data_inverse(row.astype(float), 20_000)
+        theirs = np.clip(np.rint(theirs), 0, SG.cards - 1)
+        assert mine[0].tolist() == row.tolist()
+        for j, card in enumerate(SG.cards.tolist()):
+            a, b = (np.bincount(x[:, j].astype(int), minlength=card) / len(x) for x in (mine, theirs))
+            assert np.abs(np.cumsum(a) - np.cumsum(b)).max() < 0.02
+
+
+def test_sg_finds_are_real_distinct_and_counted_by_phase() -> None:
+    result = searched()
+    found = result.finds
+    assert found is not None
+    assert result.counts["generated"] == 120
+    assert result.counts["discriminatory"] == len(found) > 40
+    assert len(np.unique(found[:, [0, 1, 3]], axis=0)) == len(found)
+    one, other = found.copy(), found.copy()
+    one[:, 2], other[:, 2] = 0, 1
+    assert (older(one) != older(other)).all()
+    phases: Any = result.details["phases"]
+    assert sum(p["generated"] for p in phases.values()) == 120
+    assert sum(p["discriminatory"] for p in phases.values()) == len(found)
+    assert phases["local"]["discriminatory"] > phases["seed"]["discriminatory"]
+    assert (result.sampling, result.scores, result.status) == ("directed", (), "complete")
+    assert result.pairs[0].changed == ("sex",)
+    assert result.options["neighbourhood"] == "around"
+    json.dumps(result.to_record(), allow_nan=False)
+
+
+def test_a_budget_ends_sg_with_what_was_found() -> None:
+    result = searched(budget=Limit(evaluations=150))
+    assert (result.status, "150" in result.status_reason) == ("partial", True)
+    assert result.counts["evaluations"] <= 150
+    assert (result.options["neighbourhood"], result.counts["generated"]) == ("asked", 75)
+    assert result.pairs  # from answers that are known
+    assert result.lattice[0].changes == 2 * result.counts["discriminatory"] > 0
+
+
+@pytest.mark.parametrize("protocol", ["default", "sg"])
+def test_every_local_input_satisfies_its_toggled_constraint(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Any, Any, Any]] = []
+    sticky = sg.PathSolver.sticky
+
+    def spy(self: Any, row: Any, box: Any) -> Any:
+        solution = sticky(self, row, box)
+        asked.append((row, box, solution))
+        return solution
+
+    monkeypatch.setattr(sg.PathSolver, "sticky", spy)
+    searched(protocol=protocol)
+    solved = [(row, box, s) for row, box, s in asked if s is not None]
+    assert len(solved) > 50
+    for row, box, solution in solved:
+        assert ((np.array(box.low) <= solution) & (solution <= np.array(box.high))).all()
+        assert (row != solution).sum() == 1  # sticky: only the toggled column moves
+        assert row[2] == solution[2]
+
+
+def test_rules_hold_for_everything_that_sg_generates() -> None:
+    pytest.importorskip("lime")
+    pytest.importorskip("z3")
+    schema = Schema(columns=SG.columns, constraints=("hours <= age",))
+    data = uniform(schema, 400, np.random.default_rng(0))
+    options = SgOptions.of({"limit": 80, "samples": 300})
+    evaluator = Evaluator(model_of(schema), schema)
+    one = sg.Search(evaluator, options, data[schema.on_manifold(data)], np.random.default_rng(2))
+    one.go()
+    assert len(one.cases) == 80
+    assert schema.on_manifold(np.array(one.cases)).all()
+    assert one.solver.counts["z3"] > 0
+    assert sum(one.hits) > 12  # 7 of 80 uniform rows
+
+
+# -- paths and their solutions ------------------------------------------------------------------------------
+
+CARDS = (4, 3, 5)
+SOME = st.lists(
+    st.integers(0, 2).flatmap(lambda j: st.builds(Predicate, st.just(j), st.booleans(), st.integers(0, CARDS[j] - 2))),
+    max_size=6,
+)
+ROW = st.tuples(*(st.integers(0, c - 1) for c in CARDS)).map(lambda t: np.array(t, dtype=np.int32))
+everything = np.array(list(itertools.product(*map(range, CARDS))), dtype=np.int32)
+
+
+def satisfying(path: list[Predicate]) -> Any:
+    return np.all([np.ones(len(everything), dtype=bool), *(p.holds(everything) for p in path)], axis=0)
+
+
+def gini_score(labels: Any, left: Any) -> float:
+    sides = (labels[left], labels[~left])
+    return float(sum(sum((side == c).sum() ** 2 for c in np.unique(labels)) / len(side) for side in sides))
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=40, deadline=None)
+def test_each_decision_is_a_best_split_of_its_node_and_the_end_is_pure(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    data = rng.integers(0, CARDS, (60, 3)).astype(np.int32)
+    labels = rng.integers(0, rng.integers(2, 6), 60)
+    row = data[0]
+    for p in PathGrower(CARDS, rng).grow(row, data, labels):
+        best = max(gini_score(labels, data[:, j] <= cut) for j in range(3) for cut in np.unique(data[:, j])[:-1])
+        assert gini_score(labels, data[:, p.column] <= p.cut) == pytest.approx(best)
+        assert p.holds(row[None])[0]
+        kept = p.holds(data)
+        assert p.confidence == pytest.approx(kept.mean())
+        data, labels = data[kept], labels[kept]
+    assert len(np.unique(labels)) == 1 or len(np.unique(data, axis=0)) == 1
+
+
+def test_the_path_is_that_of_the_whole_tree() -> None:
+    tree = pytest.importorskip("sklearn.tree")
+    rng = np.random.default_rng(3)
+    cards = (30, 20, 25)
+    data = rng.integers(0, cards, (1000, 3)).astype(np.int32)
+    labels = np.where(data[:, 0] > 11, (data[:, 1] > 6).astype(int), 2 * (data[:, 2] > 17))
+    grower = PathGrower(cards, rng)
+    fitted = tree.DecisionTreeClassifier(random_state=0).fit(data, labels).tree_
+    for row in data[:40]:
+        expected, node = [], 0
+        while fitted.children_left[node] != -1:
+            j, threshold = int(fitted.feature[node]), float(fitted.threshold[node])
+            below = bool(row[j] <= threshold)
+            child = (fitted.children_left if below else fitted.children_right)[node]
+            share = fitted.n_node_samples[child] / fitted.n_node_samples[node]
+            expected.append(Predicate(j, below, int(np.floor(threshold)), float(share)))
+            node = child
+        assert grower.grow(row, data, labels) == tuple(expected)
+
+
+@given(SOME, ROW)
+@settings(max_examples=40, deadline=None)
+def test_the_closed_form_solves_and_is_nearest(path: list[Predicate], row: Any) -> None:
+    possible = everything[satisfying(path)]
+    solution = Box.of(path, CARDS).clip(row)
+    drawn = Box.of(path, CARDS).draw(np.random.default_rng(0))
+    assert (solution is None) == (drawn is None) == (not len(possible))
+    if solution is not None and drawn is not None:
+        assert all(p.holds(solution[None])[0] and p.holds(drawn[None])[0] for p in path)
+        assert np.abs(solution - row).sum() == np.abs(possible - row).sum(axis=1).min()
+        assert (solution != row).sum() == (possible != row).sum(axis=1).min()
+
+
+@given(SOME, ROW)
+@settings(max_examples=25, deadline=None)
+def test_tied_columns_get_a_possible_row_that_changes_fewest(path: list[Predicate], row: Any) -> None:
+    pytest.importorskip("z3")
+    columns = tuple(column(name, card, protected=name == "a") for name, card in zip("abc", CARDS, strict=True))
+    schema = Schema(columns=columns, constraints=("b <= c", "a == 3 implies c in [0, 1]"))
+    solver, box = PathSolver(schema, np.random.default_rng(0)), Box.of(path, CARDS)
+    mask = satisfying(path) & schema.on_manifold(everything)
+    sticky = solver.sticky(row, box)
+    for solution in (sticky, solver.free(row, box)):
+        assert (solution is not None) == mask.any()
+        if solution is not None:
+            assert schema.on_manifold(solution[None])[0]
+            assert all(p.holds(solution[None])[0] for p in path)
+    clipped = box.clip(row)
+    if sticky is not None and clipped is not None:
+        assert (sticky != clipped).sum() == (everything[mask] != clipped).sum(axis=1).min()
+
+
+def test_an_immutable_column_keeps_its_value_under_rules() -> None:
+    pytest.importorskip("z3")
+    columns = (column("a", 2, protected=True), column("b", 5, immutable=True), column("c", 5))
+    solver = PathSolver(Schema(columns=columns, constraints=("b == c",)), np.random.default_rng(0))
+    row = np.array([0, 2, 2], dtype=np.int32)
+    assert solver.sticky(row, Box.of([Predicate(2, False, 2)], [2, 5, 5])) is None
+    found = solver.sticky(row, Box.of([Predicate(2, False, 1)], [2, 5, 5]))
+    assert found is not None
+    assert found.tolist() == [0, 2, 2]
