@@ -186,19 +186,7 @@ LEVEL = 0.95  # of the interval of the share
 def run(
     evaluator: Evaluator, read: AequitasOptions, rng: np.random.Generator, data: Codes | None = None
 ) -> TabularResult:
-    """Search for discriminatory cases from uniform rows, whatever the ``data``, and estimate their share.
-
-    Examples
-    --------
-    >>> from auditor.tables.row_schema import Column, Schema
-    >>> columns = (Column(name="sex", kind="integer", codes=2, protected=True),
-    ...            Column(name="pay", kind="integer", codes=50, ordered=True))
-    >>> schema = Schema(columns=columns)
-    >>> model = Evaluator(lambda X: (X[:, 1] + 5 * X[:, 0] > 20).astype(int), schema)
-    >>> result = run(model, AequitasOptions(global_n=50, local_n=50), np.random.default_rng(7))
-    >>> result.counts["discriminatory"], result.scores[0].estimate.value
-    (5, 0.1)
-    """
+    """Search for discriminatory cases from uniform rows, whatever the ``data``, and estimate their share."""
     schema = evaluator.schema
     if not len(schema.protected_index):
         raise ConfigError("aequitas needs at least one protected column")

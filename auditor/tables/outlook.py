@@ -72,13 +72,7 @@ def expected(opened: Opened) -> ExpectedRows:
 
 
 def effect(n: int) -> SeenEffect:
-    """Return the share of changes of which ``n`` independent cases show one with a probability of 80 %.
-
-    Examples
-    --------
-    >>> round(effect(1000).share, 5)
-    0.00161
-    """
+    """Return the share of changes of which ``n`` independent cases show one with a probability of 80 %."""
     return SeenEffect(n=n, power=POWER, share=1 - (1 - POWER) ** (1 / n))
 
 

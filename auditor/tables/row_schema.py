@@ -393,11 +393,6 @@ def row_keys(codes: NDArray[np.int32], cards: Sequence[int] | NDArray[np.int64])
     """Return one exact key per row of codes, in lexicographic order of rows.
 
     int64 in mixed radix where the domain has at most 2^63 rows; else big-endian bytes of dtype void.
-
-    Examples
-    --------
-    >>> row_keys(np.array([[0, 1], [2, 0]], dtype=np.int32), [3, 2])
-    array([1, 4])
     """
     sizes = [int(c) for c in cards]
     if math.prod(sizes) <= 2**63:
@@ -417,14 +412,7 @@ def row_keys(codes: NDArray[np.int32], cards: Sequence[int] | NDArray[np.int64])
 
 
 class Seen:
-    """A growing set of keys.
-
-    Examples
-    --------
-    >>> seen = Seen()
-    >>> seen.add(np.array([5, 3, 5])), seen.add(np.array([3, 4])), len(seen)
-    (array([ True,  True, False]), array([False,  True]), 3)
-    """
+    """A growing set of keys."""
 
     def __init__(self) -> None:
         self._keys: set[object] = set()

@@ -131,13 +131,7 @@ class Frontier:
 
 
 def round_robin(clusters: NDArray[np.integer], limit: int) -> NDArray[np.intp]:
-    """Positions of rows, one from each cluster in turn, each cluster in row order; at most ``limit``.
-
-    Examples
-    --------
-    >>> round_robin(np.array([0, 0, 0, 1, 2, 1]), 5).tolist()
-    [0, 3, 4, 1, 5]
-    """
+    """Positions of rows, one from each cluster in turn, each cluster in row order; at most ``limit``."""
     turn = np.empty(len(clusters), dtype=np.int64)
     for cluster in np.unique(clusters):
         members = np.flatnonzero(clusters == cluster)

@@ -51,14 +51,7 @@ Path = tuple[Predicate, ...]
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """What each column may hold: ``low[j] <= code[j] <= high[j]``.
-
-    Examples
-    --------
-    >>> box = Box.of([Predicate(0, True, 4), Predicate(0, False, 1)], [10, 3])
-    >>> box.low, box.high, box.empty
-    ((2, 0), (4, 2), False)
-    """
+    """What each column may hold: ``low[j] <= code[j] <= high[j]``."""
 
     low: tuple[int, ...]
     high: tuple[int, ...]

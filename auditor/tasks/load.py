@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
@@ -21,6 +21,7 @@ from auditor.tasks.phrases import bare, normalise
 from auditor.tasks.task import Example, Task
 
 if TYPE_CHECKING:  # pydantic is loaded with the first file
+    from auditor.core.plan import Plan
     from auditor.tasks.schema import TaskFile
 
 _LARGEST = 1_000_000  # bytes; a task file is kept in memory, and every control text is asked of every model
@@ -29,13 +30,7 @@ _PAIR_HELP = 'One JSON object a line: {"text": "…", "changed": "…"}, two tex
 
 
 def available() -> list[str]:
-    """The names of the tasks that come with the package, sorted.
-
-    Examples
-    --------
-    >>> "sentiment" in available()
-    True
-    """
+    """The names of the tasks that come with the package, sorted."""
     return reading.shipped_names("prompts")
 
 
@@ -116,18 +111,7 @@ def _in_language(name: str, code: str, favourable: str | None) -> Task:
     )
 
 
-class Named(Protocol):
-    """A plan, as far as it says which task is asked."""
-
-    @property
-    def task(self) -> str: ...  # noqa: D102
-    @property
-    def labels(self) -> Sequence[str]: ...  # noqa: D102
-    @property
-    def favourable(self) -> str | None: ...  # noqa: D102
-
-
-def of_plan(plan: Named) -> Task:
+def of_plan(plan: Plan) -> Task:
     """Load the task of ``plan``, with the labels that it names."""
     return load(plan.task, labels=plan.labels, favourable=plan.favourable)
 
@@ -330,12 +314,6 @@ def control_texts(path: Path, kept: Callable[[str], int] = len) -> tuple[tuple[s
 
     JSON lines; each an object with the fields ``text`` and ``changed``. ``kept`` says how many characters of a text a
     prompt keeps; texts that differ only after them are an error. `DataFileError` names file, line and field.
-
-    Examples
-    --------
-    >>> from auditor.core import reading
-    >>> len(control_texts(reading.shipped("embedded", "controls", "sentiment.jsonl")))
-    8
     """
     from auditor.core.typed_files import load_lines
     from auditor.tasks.schema import ControlPair

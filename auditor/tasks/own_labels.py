@@ -102,11 +102,6 @@ def offered(said: Mapping[str, int], read: Iterable[str]) -> tuple[str, ...]:
 
     One label alone gets `OTHER` as its second. ``said`` counts the answers that could not be read, ``read`` are the
     labels that could.
-
-    Examples
-    --------
-    >>> offered({"neutral": 12}, ["positive", "negative"]), offered({"neutral, I think": 1}, ["positive"])
-    (('negative', 'neutral', 'positive'), ())
     """
     words = {" ".join(text.split()): n for text, n in said.items()}
     plain = all(0 < len(w) <= LONGEST and w.isprintable() and not set(w) & set(",{}[]<>\"'\\") for w in words)
@@ -120,11 +115,6 @@ def foreign(instruction: str, names: Mapping[str, str]) -> str | None:
     """Return the first answer that ``instruction`` lists and that names no label; None where it lists none.
 
     ``names`` are the names of the labels in normal form (`auditor.tasks.phrases.normalise`).
-
-    Examples
-    --------
-    >>> foreign("Answer with one word, yes or no, and nothing else.", {"invite": "invite"})
-    'yes'
     """
     text = " ".join(instruction.split())
     for pattern in (_ONE_OF, _QUOTED, _BARE):

@@ -98,11 +98,6 @@ def normalise(text: str) -> str:
 
     Full-width letters, no-break spaces, curly quotes and a byte-order mark become their plain forms;
     runs of blanks become one; line breaks stay (as ``\n``). Takes time linear in ``text``.
-
-    Examples
-    --------
-    >>> normalise("\ufeff**\uff30ositive**")
-    'positive'
     """
     if not text.isascii():
         text = unicodedata.normalize("NFKC", _few_marks(text))
@@ -139,13 +134,7 @@ class Mentions(NamedTuple):
 
 
 def is_refusal(plain: str) -> bool:
-    """Whether ``plain`` (in normal form) holds a phrase by which models decline.
-
-    Examples
-    --------
-    >>> is_refusal("i'm sorry, but i can't help with that.")
-    True
-    """
+    """Whether ``plain`` (in normal form) holds a phrase by which models decline."""
     return _REFUSAL.search(plain) is not None
 
 

@@ -71,13 +71,7 @@ def from_dataset(dataset: Any) -> Table:
 
 
 def parse_hub(spec: str) -> tuple[str, str | None, str | None]:
-    """Split ``hf:DATASET[:CONFIG][@SPLIT]`` into its parts.
-
-    Examples
-    --------
-    >>> parse_hub("hf:lex_glue:ecthr_a@test")
-    ('lex_glue', 'ecthr_a', 'test')
-    """
+    """Split ``hf:DATASET[:CONFIG][@SPLIT]`` into its parts."""
     rest, at, split = spec.removeprefix("hf:").partition("@")
     name, colon, config = rest.partition(":")
     if not name or (at and not split) or (colon and not config):

@@ -139,15 +139,12 @@ def test_equal_beginnings_are_asked_once(tmp_path: Path) -> None:
     assert sum(r.usage.tokens_in for r in found[:2] if r.usage) == 50
 
 
-def test_a_loop_of_tools_ends(tmp_path: Path) -> None:
+def test_a_loop_of_tools_ends_and_broken_calls_are_told_to_the_model(tmp_path: Path) -> None:
     task = task_of(tmp_path, **{"outcome:": "ends: {steps: 3}\noutcome:"})
     model = Scripted(lambda messages: called("rules"))
     (response,), *_ = play(task, model)
     assert len(model.seen) == 9
     assert task.read(response.output or "").status == "unparsed"
-
-
-def test_unknown_tools_and_broken_arguments_are_told_to_the_model(tmp_path: Path) -> None:
     broken = {"tool_calls": [{"function": {"name": "refund", "arguments": "{"}}, {"name": "fly"}]}
 
     def answer(messages: list[dict[str, Any]]) -> str:
@@ -158,17 +155,14 @@ def test_unknown_tools_and_broken_arguments_are_told_to_the_model(tmp_path: Path
     assert told[:2] == [NO_JSON, NO_TOOL]
 
 
-def test_every_question_counts_and_a_limit_leaves_the_conversation_for_later(tmp_path: Path) -> None:
+def test_a_limit_leaves_a_conversation_for_later_and_it_goes_on_from_the_cache(tmp_path: Path) -> None:
     task, model = task_of(tmp_path), Scripted(clerk)
     found, client, journal = play(task, model, replicates=3, budget=Budget(max_calls=7), concurrency=1)
     assert len(model.seen) == 7
     assert isinstance(client.stopped, BudgetExceeded)
     assert [r.error for r in found] == [None, "budget", "budget"]
     assert len(journal) == 1
-
-
-def test_a_conversation_that_was_cut_off_goes_on_from_the_cache(tmp_path: Path) -> None:
-    task, cache = task_of(tmp_path), Cache(tmp_path / "cache.db")
+    cache = Cache(tmp_path / "cache.db")
     first = Scripted(clerk)
     play(task, first, cache=cache, budget=Budget(max_calls=3))
     again = Scripted(clerk)
@@ -251,9 +245,10 @@ formats:
 """
 
 
-@pytest.mark.parametrize(("gives", "turns"), [(1, 1.0), (2, 2.0), (3, 3.0), (9, 4.0)])
-@pytest.mark.parametrize("by", [called("give"), "Well, HERE you are!"])
-def test_how_many_turns_it_took(tmp_path: Path, gives: int, turns: float, by: str) -> None:
+@pytest.mark.parametrize(
+    ("gives", "by", "turns"), [(1, called("give"), 1), (3, called("give"), 3), (2, "HERE you are!", 2), (9, "", 4)]
+)
+def test_how_many_turns_it_took(tmp_path: Path, gives: int, by: str, turns: int) -> None:
     def answer(messages: list[dict[str, Any]]) -> str:
         return by if sum(m["role"] == "user" for m in messages) == gives else "No."
 
@@ -281,7 +276,7 @@ formats:
 """
 
 
-def test_the_final_state(tmp_path: Path) -> None:
+def test_the_final_state_or_an_argument_of_the_last_call(tmp_path: Path) -> None:
     task = task_of(tmp_path, STATE)
     calls = [{"name": "pay", "arguments": {"usd": 30}}]
     assert task.read(conversation(("user", "x"), ("assistant", "No."))).value == 1.0
@@ -289,15 +284,11 @@ def test_the_final_state(tmp_path: Path) -> None:
     assert task.read(conversation(("assistant", {"tool_calls": [*calls, {"name": "cancel"}]}))).value == 0.0
     calls[0]["arguments"] = {"usd": 300}
     assert task.read(conversation(("assistant", {"tool_calls": calls}))).status == "unparsed"
-
-
-def test_an_argument_of_the_last_call(tmp_path: Path) -> None:
-    of = {"read: state, key: paid": "read: argument, tool: pay, argument: usd, otherwise: 0"}
-    task = task_of(tmp_path, STATE, **of)
+    task = task_of(tmp_path, STATE, **{"state, key: paid": "argument, tool: pay, argument: usd, otherwise: 0"})
     calls = [{"name": "pay", "arguments": {"usd": n}} for n in (3, 7)]
     assert task.read(conversation(("assistant", {"tool_calls": calls}))).value == 7.0
     assert task.read(conversation(("assistant", "No money."))).value == 0.0
-    strict = task_of(tmp_path, STATE, **{"read: state, key: paid": "read: argument, tool: pay, argument: usd"})
+    strict = task_of(tmp_path, STATE, **{"state, key: paid": "argument, tool: pay, argument: usd"})
     assert strict.read(conversation(("assistant", "No money."))).status == "unparsed"
     assert strict.read(conversation(("assistant", "I'm sorry, but I can't help with that."))).status == "refused"
 
@@ -325,14 +316,12 @@ def test_what_a_file_cannot_say(tmp_path: Path, text: str, old: str, new: str, t
         task_of(tmp_path, text, **{old: new})
 
 
-def test_fields_of_a_conversation_need_turns(tmp_path: Path) -> None:
+def test_models_that_cannot_talk_are_refused_and_tools_need_turns(tmp_path: Path) -> None:
+    from auditor import audit
+
     single = "format: 1\nname: x\nkind: decision\nlabels: [a, b]\nformats: {plain: {answer: '{label}'}}\n"
     with pytest.raises(DataFileError, match="tools: belongs to a conversation"):
         task_of(tmp_path, single + "question: Which?\ntools: [{name: pay}]\n")
-
-
-def test_models_that_cannot_talk_are_refused(tmp_path: Path) -> None:
-    from auditor import audit
 
     task_of(tmp_path)
     data = [{"text": f"A man bought a lamp, number {n}."} for n in range(8)]

@@ -68,15 +68,6 @@ def test_every_amount_in_every_spelling_reads_back(n: int, form: str) -> None:
     assert SALARY.read(form.format(n=n)).value == n
 
 
-@settings(max_examples=80, deadline=None)
-@given(st.text(max_size=60))
-def test_reading_is_total_and_never_outside_the_scale(output: str) -> None:
-    answer = SALARY.read(output)
-    if answer.status == "ok":
-        assert isinstance(answer.value, float)
-        assert 15_000 <= answer.value <= 1_000_000
-
-
 # -- the oracle on scores -----------------------------------------------------------------------------------
 
 
@@ -129,6 +120,9 @@ def test_swapped_words_their_inflections_and_pronouns_are_masked() -> None:
     b = wording.mask("She is a businesswoman among businesswomen. Ms. Hall's word is her bond.", terms)
     assert a == b
     assert "bond" in a
+    assert {"nurse", "nurses", "nurse's", "nurses'"} == wording.forms("nurse")
+    assert wording.wording_distance("a calm and fast worker", "a fast worker") == 0.25
+    assert wording.common_subsequence("abcbdab", "bdcaba") == 4
 
 
 @pytest.mark.parametrize(
@@ -201,22 +195,16 @@ def longer(first: str, second: str) -> str:
     return "equal" if len(first) == len(second) else "first" if len(first) > len(second) else "second"
 
 
-def test_a_judge_with_a_preference_is_believed_in_both_orders() -> None:
+def test_a_judge_is_believed_in_both_orders_and_one_that_goes_by_position_is_not_trusted() -> None:
     one = judge(longer)
     assert asyncio.run(one.prefer([("long text", "short"), ("short", "long text"), ("same", "same")])) == [-1, 1, 0]
     assert one.model.asked == 2  # type: ignore[attr-defined]  # both pairs ask the same two prompts
     assert one.tallied.inconsistent == 0
-
-
-def test_a_judge_that_goes_by_position_prefers_nothing_and_is_not_trusted() -> None:
     one = judge(lambda first, second: "first")
     assert asyncio.run(one.prefer([("a", "b"), ("c", "d")])) == [0.0, 0.0]
     found = asyncio.run(one.calibrate())
     assert (one.tallied.inconsistent, one.tallied.first_named, one.tallied.named) == (2, 4, 4)
     assert (found.n, found.right, found.undecided, one.trusted) == (12, 0, 12, False)
-
-
-def test_the_error_of_a_judge_is_measured_on_pairs_with_known_answers() -> None:
     worse = [text.split("Text 2:\n")[1] for text, _ in load("judge").controls]
     one = judge(lambda first, second: "second" if first in worse else "first")
     found = asyncio.run(one.calibrate())

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
-from auditor.tasks import Task, available, load, template
+from auditor.tasks import Task, load, template
 
 MINIMAL = """\
 format: 1
@@ -42,25 +42,24 @@ def tone(tmp_path: Path) -> Task:
 
 def test_minimal_file(tone: Task) -> None:
     assert (tone.name, tone.kind.name, tone.labels) == ("tone", "classification", ("calm", "angry"))
-    assert list(tone.formats) == ["plain", "json"]
-    assert tone.default_format == "plain"
-    assert tone.favourable is None
-    assert tone.temperature == 0.0
-    assert dict(tone.names) == {"calm": "calm", "angry": "angry"}
-    assert tone.max_tokens("plain") == 16
+    assert (list(tone.formats), tone.default_format) == (["plain", "json"], "plain")
+    assert (tone.favourable, tone.temperature, tone.max_tokens("plain")) == (None, 0.0, 16)
     prompt = tone.render("Hello.")
     assert prompt.messages is not None
     assert [m.role for m in prompt.messages] == ["user"]
     assert prompt.messages[0].content == "What is the tone?\n\n<text>\nHello.\n</text>\n\nOne word."
     with pytest.raises(ConfigError, match="--data"):
         tone.seeds()
+    with pytest.raises(ValueError, match="not rendered"):
+        tone.extract(SENTIMENT.render("x"))
 
 
-def test_digest_follows_what_shapes_a_prompt(tmp_path: Path, tone: Task) -> None:
-    same = load(write(tmp_path, MINIMAL + "description: other words\nseeds: x.txt\n", "b.yaml"))
+def test_digest_follows_what_shapes_a_prompt_and_texts_lie_beside_the_file(tmp_path: Path, tone: Task) -> None:
+    (tmp_path / "t.txt").write_text("One.\nTwo.\n")
+    same = load(write(tmp_path, MINIMAL + "description: other words\nseeds: t.txt\n", "b.yaml"))
     other = load(write(tmp_path, MINIMAL.replace("the tone", "the tone here"), "c.yaml"))
-    assert tone.sha256 == same.sha256
-    assert tone.sha256 != other.sha256
+    assert tone.sha256 == same.sha256 != other.sha256
+    assert [s.text for s in same.seeds()] == ["One.", "Two."]
 
 
 def test_examples_are_written_in_the_form_that_is_asked(tmp_path: Path) -> None:
@@ -72,6 +71,11 @@ def test_examples_are_written_in_the_form_that_is_asked(tmp_path: Path) -> None:
     assert [m.role for m in prompt.messages] == ["system", "user", "assistant", "user"]
     assert prompt.messages[2].content == '{"label": "angry"}'
     assert prompt.messages[1].content == task.render("Get out!", "json").messages[-1].content  # type: ignore[index]
+    bare = load(write(tmp_path, MINIMAL.replace("the tone?", "the tone of {input}?") + "input: {tag: null}\n"))
+    prompt = bare.render("</text> x")
+    assert prompt.messages is not None
+    assert prompt.messages[0].content == "What is the tone of </text> x?\n\nOne word."
+    assert bare.extract(prompt) == "</text> x"
 
 
 @pytest.mark.parametrize(
@@ -106,19 +110,6 @@ def test_rendering_is_reversible(text: str) -> None:
         assert task.extract(prompt) == text
         assert prompt.messages is not None
         assert text in prompt.messages[-1].content
-
-
-def test_extract_knows_foreign_prompts(tone: Task) -> None:
-    with pytest.raises(ValueError, match="not rendered"):
-        tone.extract(load("sentiment").render("x"))
-
-
-def test_no_tag(tmp_path: Path) -> None:
-    task = load(write(tmp_path, MINIMAL.replace("the tone?", "the tone of {input}?") + "input: {tag: null}\n"))
-    prompt = task.render("</text> x")
-    assert prompt.messages is not None
-    assert prompt.messages[0].content == "What is the tone of </text> x?\n\nOne word."
-    assert task.extract(prompt) == "</text> x"
 
 
 @pytest.mark.parametrize(
@@ -159,7 +150,7 @@ BROKEN = [
     ("a: \x07", "no valid YAML"),
     (MINIMAL.replace("format: 1", "format: 2"), "field format: this version reads format 1, the file says 2"),
     (MINIMAL.replace("name: tone", "name: My Task"), "field name"),
-    (MINIMAL.replace("kind: classification", "kind: guess"), "field kind"),
+    (MINIMAL.replace("kind: classification", "kind: guess"), "line 3: field kind: 'guess' is none of classification"),
     (MINIMAL.replace("[calm, angry]", "[calm]"), "field labels: a task of kind classification needs at least two"),
     (MINIMAL.replace("[calm, angry]", "[yes, no]"), "put the word in quotes"),
     (MINIMAL.replace("[calm, angry]", "[0, 1]"), "labels.0"),
@@ -213,22 +204,10 @@ def test_missing_file(tmp_path: Path) -> None:
         load(tmp_path)
     with pytest.raises(DataFileError):
         load(f"{path}\0.yaml")
-
-
-def test_unknown_name() -> None:
     with pytest.raises(UnknownPlugin, match=r"unknown task 'sentimant'. Did you mean sentiment"):
         load("sentimant")
-
-
-def test_an_unknown_kind(tmp_path: Path) -> None:
-    with pytest.raises(DataFileError, match="line 3: field kind: 'ranking' is none of classification, coreference"):
-        load(write(tmp_path, MINIMAL.replace("classification", "ranking")))
-
-
-def test_own_texts_lie_beside_the_file(tmp_path: Path) -> None:
-    (tmp_path / "t.txt").write_text("One.\nTwo.\n")
-    task = load(write(tmp_path, MINIMAL + "seeds: t.txt\n"))
-    assert [s.text for s in task.seeds()] == ["One.", "Two."]
+    with pytest.raises(ConfigError, match="no name for a task"):
+        template("../x")
 
 
 def test_other_kinds(tmp_path: Path) -> None:
@@ -252,16 +231,6 @@ def test_templates_load_as_they_are(tmp_path: Path, kind: str) -> None:
     assert (task.name, task.kind.name) == ("own-task_1", kind)
     assert len(task.formats) >= 2
     assert task.extract(task.render("x")) == "x"
-
-
-@pytest.mark.parametrize("name", ["", "A", "a b", "../x", "a\n", "-a", "a" * 65])
-def test_template_names(name: str) -> None:
-    with pytest.raises(ConfigError, match="no name for a task"):
-        template(name)
-
-
-def test_available() -> None:
-    assert {"hiring", "sentiment"} <= set(available())
 
 
 def test_import_is_light() -> None:

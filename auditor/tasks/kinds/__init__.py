@@ -8,7 +8,7 @@ from functools import cache
 from typing import ClassVar, Literal
 
 from auditor.core import reading
-from auditor.core.errors import ConfigError, UnknownPlugin
+from auditor.core.errors import ConfigError
 from auditor.core.registry import Registry
 from auditor.tasks.answers import Reader, Value
 
@@ -37,8 +37,6 @@ class Kind:
         What a column of answers holds, as ``audit import`` takes it.
     options : frozenset of str
         Options of the plan that belong to this kind and not to every other.
-    template : str
-        The file in ``embedded/task_templates/`` that ``audit list tasks new`` begins with.
     grammar : bool
         Whether its texts come from a grammar that has the name of the kind.
     """
@@ -56,7 +54,6 @@ class Kind:
     noun: ClassVar[str] = "labels"
     column: ClassVar[Literal["label", "labels", "number", "text"]] = "label"
     options: ClassVar[frozenset[str]] = frozenset()
-    template: ClassVar[str] = "classification"
     grammar: ClassVar[bool] = False
 
     def __str__(self) -> str:
@@ -111,10 +108,8 @@ def template(name: str, kind: str = "classification") -> str:
     """
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name):
         raise ConfigError(f"{name!r} is no name for a task: 1 to 64 of a-z, 0-9, - and _, a letter or digit first")
-    try:
-        begin = of(kind).template
-    except UnknownPlugin:
-        known = ", ".join(plain_names())
-        raise ConfigError(f"no template for tasks of kind {kind!r}; kinds: {known}") from None
-    text = reading.shipped("embedded", "task_templates", f"{begin}.yaml").read_text(encoding="utf-8")
-    return text.replace("@name@", name).replace("@kind@", kind)
+    if kind not in plain_names():
+        raise ConfigError(f"no template for tasks of kind {kind!r}; kinds: {', '.join(plain_names())}")
+    path = reading.shipped("embedded", "task_templates", f"{kind}.yaml")
+    path = path if path.is_file() else path.with_stem("classification")  # of other packages' kinds
+    return path.read_text(encoding="utf-8").replace("@name@", name).replace("@kind@", kind)

@@ -133,7 +133,6 @@ class Score(Kind):
     noun = "amounts"
     options = frozenset({"tolerance"})
     column = "number"
-    template = "score"
 
     def possible(self, labels: Sequence[str], scale: tuple[float, float] | None) -> list[Value]:
         """Both ends of the scale."""
@@ -141,49 +140,25 @@ class Score(Kind):
 
 
 def currency_of(unit: str) -> str:
-    """The code of the currency that ``unit`` counts in; empty where it is none.
-
-    Examples
-    --------
-    >>> currency_of("USD/year"), currency_of("points")
-    ('USD', '')
-    """
+    """The code of the currency that ``unit`` counts in; empty where it is none."""
     code = unit.partition("/")[0].strip().upper()
     return code if code in _CURRENCIES else ""
 
 
 def thousands(plain: str, unit: str) -> str:
-    """Write "85k" as 85000 where the unit is a currency; leave all else as it is.
-
-    Examples
-    --------
-    >>> thousands("$85k or so", "USD/year"), thousands("85k", "points")
-    ('$85000 or so', '85k')
-    """
+    """Write "85k" as 85000 where the unit is a currency; leave all else as it is."""
     if not currency_of(unit):
         return plain
     return _THOUSANDS.sub(lambda m: f"{float(m.group(1).replace(',', '')) * 1000:.10g}", plain)
 
 
 def is_range(plain: str) -> bool:
-    """Whether two numbers stand in ``plain`` as the ends of a range.
-
-    Examples
-    --------
-    >>> is_range("80,000-90,000"), is_range("between $80k and $90k"), is_range("80,000")
-    (True, True, False)
-    """
+    """Whether two numbers stand in ``plain`` as the ends of a range."""
     return _RANGE.search(plain) is not None
 
 
 def bare_amount(line: str, unit: str) -> str:
-    """The figure of a line that holds an amount and nothing else, its currency and period taken off.
-
-    Examples
-    --------
-    >>> bare_amount("$85,000 per year", "USD/year"), bare_amount("$85,000 per month", "USD/year")
-    ('85,000', '$85,000 per month')
-    """
+    """The figure of a line that holds an amount and nothing else, its currency and period taken off."""
     if not unit:
         return line
     figure = re.search(r"\d[\d,]*(?:\.\d+)?", line)
@@ -196,15 +171,7 @@ def bare_amount(line: str, unit: str) -> str:
 
 
 def problem(plain: str, start: int, end: int, unit: str) -> str:
-    """Why the number at ``[start, end)`` of ``plain``, in normal form, is no amount of ``unit``; empty where it is.
-
-    Examples
-    --------
-    >>> problem("$7,000 per month", 1, 6, "USD/year")
-    'is an amount per month, not per year'
-    >>> problem("€70,000", 1, 7, "USD/year")
-    'is an amount in EUR, not in USD'
-    """
+    """Why the number at ``[start, end)`` of ``plain``, in normal form, is no amount of ``unit``; empty where it is."""
     if not unit:
         return ""
     wanted, _, period = unit.partition("/")

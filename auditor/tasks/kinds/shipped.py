@@ -24,14 +24,12 @@ class Decision(Kind):
     """Something is decided about the person whom a text is about."""
 
     name = "decision"
-    template = "decision"
 
 
 class Coreference(Kind):
     """Whom a pronoun means."""
 
     name = "coreference"
-    template = "coreference"
     grammar = True
 
 
@@ -39,7 +37,6 @@ class FillMask(Kind):
     """Which of several words stands in a blank."""
 
     name = "fill-mask"
-    template = "fill-mask"
     grammar = True
 
 
@@ -107,7 +104,6 @@ class Multilabel(Kind):
     keys = ("labels", "label", "answer")
     markers = ("answer", "label", "labels")
     column = "labels"
-    template = "multilabel"
 
     def value(self, label: str | float | tuple[str, ...]) -> tuple[str, ...]:
         """The labels of a worked example, sorted; one may stand there without a list."""
@@ -144,7 +140,6 @@ class Generation(Kind):
     noun = "texts"
     options = frozenset({"judge"})
     column = "text"
-    template = "generation"
 
     def possible(self, labels: Sequence[str], scale: tuple[float, float] | None) -> list[Value]:
         """Any text can be written."""
