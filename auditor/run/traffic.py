@@ -188,7 +188,6 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
         rows=rows,
         skipped=skipped,
         repeated=repeated,
-        renamed=0,
         sha256=hashlib.sha256(raw).hexdigest(),
         source=str(plan.data),
     )

@@ -113,11 +113,6 @@ class Column:
         """The code of the bin that each code belongs to."""
         return np.concatenate([np.arange(self.codes, dtype=np.int32), self.encode(self.own)])
 
-    def code_of(self, value: Raw) -> int | None:
-        """The code of a raw value; None if the column cannot hold it."""
-        code = int(self.encode([value])[0])
-        return None if code < 0 else code
-
     @property
     def in_data(self) -> tuple[Raw, ...]:
         """The values that a data file may have, of a column with names."""
@@ -324,8 +319,8 @@ class _Reader:
         """Which codes of a column satisfy ``column op value``, shape (codes,)."""
         column = self._columns[at]
         if op in ("==", "!="):
-            code = column.code_of(value)
-            if code is None:
+            code = int(column.encode([value])[0])
+            if code < 0:
                 known = ", ".join(map(str, column.raw_values()[:12]))
                 raise self._error(f"column {column.name!r} has no value {value!r}; values: {known}")
             same = np.arange(column.codes) == code

@@ -41,10 +41,6 @@ class Predicate:
         """Its negation."""
         return Predicate(self.column, not self.below, self.cut, self.confidence)
 
-    def holds(self, codes: Codes) -> NDArray[np.bool_]:
-        """Which rows satisfy it, shape (n,)."""
-        return np.asarray((codes[:, self.column] <= self.cut) == self.below)
-
 
 Path = tuple[Predicate, ...]
 

@@ -61,16 +61,6 @@ class Conversation(Task):
                 content = f"{content}\n\n{instruction}"
             yield dataclasses.replace(turn, content=content)
 
-    def extract(self, prompt: Prompt) -> str:
-        """The text inside ``prompt``, where one turn holds it whole."""
-        for turn, message in zip(self.turns, (prompt.messages or ())[bool(self.system) :], strict=False):
-            before, place, after = turn.content.partition("{text}")
-            form = self._format(prompt.format)
-            if place:
-                content = message.content.removesuffix(f"\n\n{form.instruction}")
-                return content.removeprefix(before).removesuffix(after)
-        return Task.extract(self, prompt)
-
     def read(self, output: str, style: Style = "chat", format: str | None = None) -> Answer:
         """What a conversation came to; an answer that is written as in a format is read as such."""
         messages = talk.messages_of(output)

@@ -92,15 +92,14 @@ class SeedFile(Sequence[SourceText]):
 
     ``rows`` are ``len(seeds) + skipped + repeated``. ``skipped`` are rows whose text is missing or blank, ``repeated``
     those whose text stood in an earlier row: one text is one seed, whatever its ids, since counted twice its two
-    answers would pass for independent. ``renamed`` are rows whose id had been used before; ``#2``, ``#3``, … was added
-    to it. ``sha256`` is that of the file's bytes; for a data set by name, of what was read.
+    answers would pass for independent. An id that was used before gets ``#2``, ``#3``, …. ``sha256`` is that of the
+    file's bytes; for a data set by name, of what was read.
     """
 
     seeds: tuple[SourceText, ...]
     rows: int
     skipped: int
     repeated: int
-    renamed: int
     sha256: str
     source: str
 
@@ -175,7 +174,7 @@ def collect(wanted: Wanted, columns: Sequence[str] | None, rows: Iterable[Row], 
     ids: set[str] = set()
     texts: set[bytes] = set()  # digests: a million texts would be held twice
     repeats: dict[str, int] = {}
-    n = repeated = renamed = 0
+    n = repeated = 0
     for n, (place, row) in enumerate(islice(rows, wanted.limit), start=1):
         where = f"{name}, {place}"
         text = _text(where, wanted, row)
@@ -190,7 +189,6 @@ def collect(wanted: Wanted, columns: Sequence[str] | None, rows: Iterable[Row], 
         texts.add(seen)
         id_ = id_ or f"{wanted.prefix}{n}"
         if id_ in ids:
-            renamed += 1
             id_ = _unused(id_, ids, repeats)
         ids.add(id_)
         subject = subject_of(where, text, row.get(SUBJECT))
@@ -209,7 +207,6 @@ def collect(wanted: Wanted, columns: Sequence[str] | None, rows: Iterable[Row], 
         rows=n,
         skipped=n - len(seeds) - repeated,
         repeated=repeated,
-        renamed=renamed,
         sha256=sha256 or digest_of(seeds),
         source=name,
     )

@@ -165,23 +165,6 @@ class Task:
         messages.append(Message(role="user", content=self._ask(text[: self.kept(text)], form)))
         return Prompt(format=name, messages=tuple(messages))
 
-    def extract(self, prompt: Prompt) -> str:
-        """Return the input inside ``prompt``: the inverse of `render` and `bare`, up to truncation.
-
-        Raises ValueError where the prompt is none of this task's.
-        """
-        if prompt.messages is None:
-            return prompt.text or ""
-        content = prompt.messages[-1].content
-        form = self._format(prompt.format)
-        for tag in (_numbered(self.tag, n) for n in range(1, content.count(">") + 2)):
-            head, tail = self._frame(tag, form)
-            if content.startswith(head) and content.endswith(tail) and len(content) >= len(head) + len(tail):
-                return content[len(head) : len(content) - len(tail)]
-            if self.tag is None:
-                break
-        raise ValueError(f"this prompt was not rendered by the task {self.name!r}")
-
     @property
     def number_asked(self) -> str:
         """What a number is that answers the task, in words, with its range and unit."""

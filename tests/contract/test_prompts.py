@@ -143,8 +143,8 @@ def test_an_instruction_in_a_text_stays_in_its_frame(task: Task) -> None:
     for form in task.formats:
         prompt = task.render(text, form)
         assert prompt.messages is not None
-        assert task.extract(prompt) == text
         content = prompt.messages[-1].content
+        assert content.count(text) == 1
         assert f"</{task.tag}>" not in content.replace(text, "")
 
 

@@ -24,13 +24,15 @@ SENTIMENT = reader(
 )
 HIRE = reader("decision", {"hire": ["hired"], "not hire": ["do not hire", "don't hire"]})
 YES_NO = reader("decision", {"yes": [], "no": []})
-DIGITS = reader("classification", {"0": ["bad"], "1": ["good"]})
 ARTICLES = reader(
     "multilabel",
     {"Article 1": [], "Article 11": [], "Article 1 of Protocol 1": [], "Article 3": [], "law and order": []},
     keys=("labels",),
     markers=("answer", "labels"),
 )
+SIGNS = reader("classification", {"C++": [], "C": [], "(a) first": []})
+WORDS = reader("classification", {"résumé": [], "отказ": [], "是": []})
+NUMBERED = reader("classification", {"Article 1": [], "Article 2": []})
 SCORE = NumberReader(keys=("score",), markers=("score", "answer"), scale=(0.0, 10.0))
 TEXT = TextReader()
 
@@ -62,12 +64,6 @@ POSITIVE = [
     '"positive"', "```\npositive\n```", "ｐｏｓｉｔｉｖｅ", "\u00a0positive\u00a0", "\ufeffpositive", "pos\u200bitive",
     "positive\r\n", "positive\u2028",
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize("output", POSITIVE)
-def test_read_as_positive(output: str) -> None:
-    answer = SENTIMENT.read(output)
-    assert (answer.status, answer.value) == ("ok", "positive"), answer.reason
 
 
 UNPARSED = [
@@ -103,13 +99,6 @@ UNPARSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("output", "why"), UNPARSED)
-def test_not_read_as_a_label(output: str, why: str) -> None:
-    answer = SENTIMENT.read(output)
-    assert (answer.status, answer.value) == ("unparsed", None)
-    assert why in answer.reason
-
-
 REFUSED = [
     "I'm sorry, but I can't help with that.", "I’m sorry, but I can’t help with that.",
     "As an AI language model, I do not hold opinions.", "I cannot assist with this request.",
@@ -120,13 +109,18 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("output", REFUSED)
-def test_refused(output: str) -> None:
-    assert SENTIMENT.read(output).status == "refused"
-
-
-def test_refusals_are_no_matter_for_classifiers() -> None:
-    assert SENTIMENT.read("I'm sorry", "text").status == "unparsed"
+@pytest.mark.parametrize(
+    ("output", "status", "why"),
+    [
+        *((output, "ok", "") for output in POSITIVE),
+        *((output, "unparsed", why) for output, why in UNPARSED),
+        *((output, "refused", "") for output in REFUSED),
+    ],
+)
+def test_one_label_is_read_where_it_can_be_read_in_one_way(output: str, status: str, why: str) -> None:
+    answer = SENTIMENT.read(output)
+    assert (answer.status, answer.value) == (status, "positive" if status == "ok" else None), answer.reason
+    assert why in answer.reason
 
 
 @pytest.mark.parametrize(
@@ -144,14 +138,20 @@ def test_a_label_inside_another_label(output: str, value: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("output", "value"),
+    ("one", "output", "value"),
     [
-        ("No", "no"), ("no.", "no"), ("No, the applicant lacks training.", "no"), ("Yes, no doubt about it.", "yes"),
-        ("Is there no other way?", None), ("no, yes", None),
+        (YES_NO, "No", "no"), (YES_NO, "no.", "no"), (YES_NO, "No, the applicant lacks training.", "no"),
+        (YES_NO, "Yes, no doubt about it.", "yes"), (YES_NO, "Is there no other way?", None), (YES_NO, "no, yes", None),
+        (SIGNS, "C++", "C++"), (SIGNS, "C", "C"), (SIGNS, "(a) first", "(a) first"),
+        (WORDS, "re\u0301sume\u0301", "résumé"), (WORDS, "ОТКАЗ.", "отказ"), (WORDS, "是", "是"),
+        (NUMBERED, "The violation concerns Article 1.", "Article 1"),
+        *((NUMBERED, f"The violation concerns {other} here", None)
+          for other in ("Article 1.1", "Article 11", "Article 2 of Protocol 4", "Article 1-bis", "Article 1a")),
+        (reader("multilabel", {"None": [], "harm": []}), "none", ("None",)),
     ],
 )  # fmt: skip
-def test_short_labels_count_only_on_their_own(output: str, value: str | None) -> None:
-    assert YES_NO.read(output).value == value
+def test_short_numbered_and_foreign_labels(one: Reader, output: str, value: object) -> None:
+    assert one.read(output).value == value
 
 
 @pytest.mark.parametrize(
@@ -205,18 +205,9 @@ def test_score(output: str, value: float | None) -> None:
     answer = SCORE.read(output)
     assert answer.value == value, answer.reason
     assert answer.status == ("unparsed" if value is None else "ok")
-
-
-def test_thousands_are_read_where_the_scale_holds_them() -> None:
-    assert NumberReader(scale=(0, 1e6)).read("$1,250").value == 1250.0
-
-
-def test_negative_scores() -> None:
-    assert NumberReader(scale=(-1, 1)).read("−0.5").value == -0.5
-
-
-def test_a_score_that_is_refused() -> None:
     assert SCORE.read("I'm sorry, I can't rate 1 person.").status == "refused"
+    assert NumberReader(scale=(0, 1e6)).read("$1,250").value == 1250.0
+    assert NumberReader(scale=(-1, 1)).read("−0.5").value == -0.5
 
 
 def test_generation() -> None:
@@ -250,36 +241,9 @@ def test_classifier_kinds() -> None:
     assert TEXT.read("as it is", "text").value == "as it is"
 
 
-def test_numbered_labels_in_running_text() -> None:
-    article = reader("classification", {"Article 1": [], "Article 2": []})
-    assert article.read("The violation concerns Article 1.").value == "Article 1"
-    for other in ("Article 1.1", "Article 11", "Article 2 of Protocol 4", "Article 1-bis", "Article 1a"):
-        assert article.read(f"The violation concerns {other} here").status == "unparsed", other
-
-
-def test_a_label_that_is_called_none() -> None:
-    assert reader("multilabel", {"None": [], "harm": []}).read("none").value == ("None",)
-
-
-def test_labels_with_signs() -> None:
-    signs = reader("classification", {"C++": [], "C": [], "(a) first": []})
-    assert signs.read("C++").value == "C++"
-    assert signs.read("C").value == "C"
-    assert signs.read("(a) first").value == "(a) first"
-
-
-def test_other_scripts() -> None:
-    words = reader("classification", {"résumé": [], "отказ": [], "是": []})
-    assert words.read("re\u0301sume\u0301").value == "résumé"
-    assert words.read("ОТКАЗ.").value == "отказ"
-    assert words.read("是").value == "是"
-
-
 def test_reasons_are_short_and_single_lined() -> None:
     answer = SENTIMENT.read("x\n" * 5000, "text")
     assert len(answer.reason) < 120
     assert "\n" not in answer.reason
-
-
-def test_a_reviewer_who_cannot_recommend_is_no_refusal() -> None:
+    assert SENTIMENT.read("I'm sorry", "text").status == "unparsed"  # refusals are no matter for classifiers
     assert not is_refusal(normalise("I cannot recommend this film. I can't fault the cast."))

@@ -28,7 +28,7 @@ def texts(path: Path, **options: Any) -> list[str]:
     return [seed.text for seed in read_seeds(path, **options)]
 
 
-def test_json_lines(tmp_path: Path) -> None:
+def test_json_lines_and_plain_lines(tmp_path: Path) -> None:
     lines = '{"id": "a", "text": "One.", "label": "x"}\n\n{"id": 7, "text": "Two\\nlines.", "label": true}\r\n'
     lines += '{"text": "Three.", "label": null}\n{"text": "  "}\n{"text": null}\n'
     path = write(tmp_path, "t.jsonl", lines)
@@ -38,15 +38,11 @@ def test_json_lines(tmp_path: Path) -> None:
         SourceText(id="7", text="Two\nlines.", label="true"),
         SourceText(id="row-3", text="Three."),
     ]
-    assert (got.rows, got.skipped, got.renamed) == (5, 2, 0)
+    assert (got.rows, got.skipped) == (5, 2)
     assert got.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert (len(got), got[0].id, [s.id for s in got[1:]]) == (3, "a", ["7", "row-3"])
-
-
-def test_plain_text(tmp_path: Path) -> None:
     got = read_seeds(write(tmp_path, "t.txt", "\ufeffOne, two.\r\n\n  \nThree.\n"))
     assert [(s.id, s.text) for s in got] == [("row-1", "One, two."), ("row-4", "Three.")]
-    assert (got.rows, got.skipped) == (4, 2)
     assert texts(write(tmp_path, "old.txt", "a\rb\r")) == ["a", "b"]
     assert texts(write(tmp_path, "u.txt", "a\u2028b\x0cc\nd")) == ["a\u2028b\x0cc", "d"]  # no ends of lines
 
@@ -73,26 +69,17 @@ def test_what_texts_were_made_of_is_read_from_the_column_that_is_named(tmp_path:
         read_seeds(lines, columns={"source": "person"})
 
 
-def test_repeated_ids_get_a_number(tmp_path: Path) -> None:
+def test_a_text_and_an_id_count_once_and_a_limit_takes_the_first_rows(tmp_path: Path) -> None:
     rows = "".join(f"{i},t{n}\n" for n, i in enumerate(["a", "a", "a#2", "a", "", "row-5"]))
     got = read_seeds(write(tmp_path, "t.csv", "id,text\n" + rows))
-    ids = [s.id for s in got]
-    assert ids == ["a", "a#2", "a#2#2", "a#3", "row-5", "row-5#2"]
-    assert got.renamed == 4
-
-
-def test_one_text_is_one_seed_whatever_its_ids(tmp_path: Path) -> None:
+    assert [s.id for s in got] == ["a", "a#2", "a#2#2", "a#3", "row-5", "row-5#2"]
     got = read_seeds(write(tmp_path, "t.csv", "id,text,label\n1,a,x\n2,b,y\n3,a,x\n1,b,z\n,,\n4,A,x\n"))
     assert [(s.id, s.text, s.label) for s in got] == [("1", "a", "x"), ("2", "b", "y"), ("4", "A", "x")]
-    assert (got.rows, got.skipped, got.repeated, got.renamed) == (6, 1, 2, 0)
-
-
-def test_limit_takes_the_first_rows(tmp_path: Path) -> None:
+    assert (got.rows, got.skipped, got.repeated) == (6, 1, 2)
     path = write(tmp_path, "t.jsonl", '{"text": "a"}\n{"text": ""}\n{"text": "c"}\nbroken\n')
     got = read_seeds(path, limit=3)
     assert [s.text for s in got] == ["a", "c"]
     assert (got.rows, got.skipped) == (3, 1)
-    assert len(read_seeds(write(tmp_path, "u.txt", "a\nb\n"), limit=99)) == 2
     with pytest.raises(ConfigError, match="at least 1"):
         read_seeds(path, limit=0)
 
@@ -192,13 +179,16 @@ def test_data_sets_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         read_seeds("hf:org/name")
     with pytest.raises(DataFileError, match="could not be loaded: Unknown split 'dev'"):
         read_seeds("hf:org/name@dev")
+    for spec in ("hf:", "hf:@test", "hf:a@", "hf:a:", "hf:a:@b"):
+        with pytest.raises(ConfigError, match="hf:DATASET"):
+            read_seeds(spec)
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingDependency, match=r"llm-bias-auditor\[datasets\]"):
         read_seeds("hf:name")
 
 
-def test_lists_of_class_labels_and_of_paragraphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The form of LexGLUE's ECtHR cases."""
+def test_lists_of_labels_and_of_paragraphs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The form of LexGLUE's ECtHR cases, and lists in files."""
     table = FakeTable([{"text": ["One.", "Two."], "labels": [0, 9]}, {"text": ["Three."], "labels": []}])
     names = types.SimpleNamespace(names=["2", "3", "5", "6", "8", "9", "10", "11", "14", "P1-1"])
     table.features["labels"] = types.SimpleNamespace(feature=names)
@@ -206,20 +196,11 @@ def test_lists_of_class_labels_and_of_paragraphs(monkeypatch: pytest.MonkeyPatch
     got = read_seeds("hf:lex_glue:ecthr_a@test", columns={"label": "labels"})
     assert [s.text for s in got] == ["One.\nTwo.", "Three."]
     assert [s.label for s in got] == ['["2", "P1-1"]', "[]"]
-
-
-def test_a_list_of_labels_becomes_json(tmp_path: Path) -> None:
     path = write(tmp_path, "t.jsonl", '{"text": "a", "label": ["x, y", "z"]}\n{"text": "b", "label": [2, null]}\n')
     assert [s.label for s in read_seeds(path)] == ['["x, y", "z"]', '["2"]']
     path = write(tmp_path, "u.jsonl", '{"text": "a", "label": [["x"]]}\n')
     with pytest.raises(DataFileError, match="line 1: the column 'label' holds a list"):
         read_seeds(path)
-
-
-@pytest.mark.parametrize("spec", ["hf:", "hf:@test", "hf:a@", "hf:a:", "hf:a:@b"])
-def test_data_set_names(spec: str) -> None:
-    with pytest.raises(ConfigError, match="hf:DATASET"):
-        read_seeds(spec)
 
 
 SUBJECT = "She is late. Her boss waits for the nurse."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
-from auditor.tasks import Task, load, template
+from auditor.core.types import Prompt
+from auditor.tasks import Task, available, load, template
 
 MINIMAL = """\
 format: 1
@@ -35,6 +38,14 @@ def write(folder: Path, text: str, name: str = "tone.yaml") -> Path:
     return path
 
 
+def inside(prompt: Prompt) -> str:
+    """The text between the tags of the last message."""
+    assert prompt.messages is not None
+    match = re.search(r"<([a-z]+(?:-\d+)?)>\n(.*)\n</\1>", prompt.messages[-1].content, re.DOTALL)
+    assert match is not None
+    return match.group(2)
+
+
 @pytest.fixture
 def tone(tmp_path: Path) -> Task:
     return load(write(tmp_path, MINIMAL))
@@ -50,8 +61,6 @@ def test_minimal_file(tone: Task) -> None:
     assert prompt.messages[0].content == "What is the tone?\n\n<text>\nHello.\n</text>\n\nOne word."
     with pytest.raises(ConfigError, match="--data"):
         tone.seeds()
-    with pytest.raises(ValueError, match="not rendered"):
-        tone.extract(SENTIMENT.render("x"))
 
 
 def test_digest_follows_what_shapes_a_prompt_and_texts_lie_beside_the_file(tmp_path: Path, tone: Task) -> None:
@@ -75,7 +84,6 @@ def test_examples_are_written_in_the_form_that_is_asked(tmp_path: Path) -> None:
     prompt = bare.render("</text> x")
     assert prompt.messages is not None
     assert prompt.messages[0].content == "What is the tone of </text> x?\n\nOne word."
-    assert bare.extract(prompt) == "</text> x"
 
 
 @pytest.mark.parametrize(
@@ -90,7 +98,7 @@ def test_a_text_stays_inside_its_frame(tone: Task, text: str) -> None:
     prompt = tone.render(text)
     assert prompt.messages is not None
     content = prompt.messages[-1].content
-    assert tone.extract(prompt) == text
+    assert inside(prompt) == text
     opening = content[len("What is the tone?\n\n") :].partition("\n")[0]
     closing = opening.replace("<", "</")
     assert content.count(opening) == 1
@@ -107,9 +115,7 @@ def test_rendering_is_reversible(text: str) -> None:
     task = SENTIMENT
     for form in task.formats:
         prompt = task.render(text, form)
-        assert task.extract(prompt) == text
-        assert prompt.messages is not None
-        assert text in prompt.messages[-1].content
+        assert inside(prompt) == text
 
 
 @pytest.mark.parametrize(
@@ -128,7 +134,7 @@ def test_truncation(tmp_path: Path, limit: str, text: str, kept: str) -> None:
     task = load(write(tmp_path, MINIMAL + f"truncation: {{{limit}}}\n"))
     assert text[: task.kept(text)] == kept
     assert task.bare(text).text == kept
-    assert task.extract(task.render(text)) == kept
+    assert inside(task.render(text)) == kept
 
 
 @settings(max_examples=200, deadline=None)
@@ -230,7 +236,6 @@ def test_templates_load_as_they_are(tmp_path: Path, kind: str) -> None:
     task = load(write(tmp_path, template("own-task_1", kind)))
     assert (task.name, task.kind.name) == ("own-task_1", kind)
     assert len(task.formats) >= 2
-    assert task.extract(task.render("x")) == "x"
 
 
 def test_import_is_light() -> None:
@@ -248,3 +253,56 @@ def test_a_task_file_names_files_below_its_folder_only(field: str, name: str, tm
     (own / "link.txt").symlink_to(tmp_path / "x.txt")
     with pytest.raises(DataFileError, match="does not lie below"):
         load(write(own, MINIMAL + f"{field}: {name}\n"))
+
+
+# -- control texts -------------------------------------------------------------------------------------------
+
+GOOD = json.dumps({"text": "A superb novel.", "changed": "A dreadful novel."})
+
+
+@pytest.mark.parametrize("name", available())
+def test_every_task_that_comes_with_the_tool_has_eight_pairs_of_different_texts(name: str) -> None:
+    task = load(name)
+    pairs = task.controls
+    assert len(pairs) == (12 if name == "judge" else 8)  # those of the judge measure its error
+    texts = [text for pair in pairs for text in pair]
+    assert all(first != second for first, second in pairs)
+    prompts = {task.render(text, task.default_format).sha256 for text in texts}
+    assert len(prompts) == len(set(texts))
+    seeds = task.seeds() if task.seeds_path is not None else []
+    assert not {seed.text for seed in seeds} & set(texts)
+
+
+def own(tmp_path: Path, controls: str, extra: str = "") -> Path:
+    (tmp_path / "pairs.jsonl").write_text(controls, encoding="utf-8")
+    file = tmp_path / "tone.yaml"
+    file.write_text(MINIMAL + "controls: pairs.jsonl\n" + extra, encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("controls", "message"),
+    [
+        (GOOD + "\nno json", "line 2: no JSON"),
+        ("[1]", "line 1: not an object"),
+        ('{"text": "a"}', "field changed: this field is missing"),
+        ('{"text": "a", "changed": 3}', "field changed: .* valid string"),
+        ('{"text": " ", "changed": "a"}', "field text: is blank"),
+        ('{"text": "a", "changed": "a"}', "both texts are equal"),
+        ('{"text": "a", "changed": "b", "label": "calm"}', "field label: no such field"),
+        ("\n \n", "no control texts"),
+    ],
+)
+def test_a_bad_file_is_named_with_line_and_field(tmp_path: Path, controls: str, message: str) -> None:
+    with pytest.raises(DataFileError, match=message) as caught:
+        load(own(tmp_path, controls))
+    assert "pairs.jsonl" in str(caught.value)
+
+
+def test_control_texts_are_read_and_differ_in_what_is_kept_of_them(tmp_path: Path) -> None:
+    pairs = load(own(tmp_path, f"\ufeff{GOOD}\n\n")).controls
+    assert list(pairs) == [("A superb novel.", "A dreadful novel.")]
+    controls = json.dumps({"text": "one two three four", "changed": "one two three five"})
+    with pytest.raises(DataFileError, match="truncation"):
+        load(own(tmp_path, controls, "truncation: {words: 3}\n"))
+    assert load(own(tmp_path, controls, "truncation: {words: 4}\n")).controls
