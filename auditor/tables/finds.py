@@ -125,10 +125,7 @@ def answers_of(evaluator: Evaluator, finds: Codes | None) -> Answers | None:
 
 
 def with_examples(evaluator: Evaluator, result: TabularResult, answers: Answers | None) -> TabularResult:
-    """Return the result with minimal pairs, of given rows first, and after a directed search the lattice of its finds.
-
-    ``answers`` are those of ``result.finds``.
-    """
+    """Add minimal pairs, those of given rows first, and after a directed search the lattice of its finds."""
     own = None if result.given_finds is None else answers_of(evaluator, result.given_finds[: 4 * SHOWN])
     pairs = [pair for one in (own, answers) if one is not None for pair in pairs_of(evaluator, one.first(4 * SHOWN))]
     sets = result.lattice
@@ -151,10 +148,7 @@ def pairs_of(evaluator: Evaluator, answers: Answers) -> Iterator[RowPair]:
 
 
 def witnesses(evaluator: Evaluator, judged: Judged) -> NDArray[np.intp]:
-    """Two possible combinations of each case with different labels that differ in as few columns as possible.
-
-    Shape (k, 2); -1 where no two known answers differ.
-    """
+    """Return two combinations per case, (k, 2), with different labels and few changed columns; -1 without any."""
     combos = evaluator.schema.combos
     result = np.full((len(judged.labels), 2), -1, dtype=np.intp)
     apart = (combos[:, None, :] != combos[None, :, :]).sum(axis=2)

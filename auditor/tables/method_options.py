@@ -37,13 +37,7 @@ class OptionSet(BaseModel):
 
     @classmethod
     def of(cls, options: Mapping[str, object]) -> Self:
-        """Read options by name; None means the default.
-
-        Raises
-        ------
-        ConfigError
-            An option is unknown, of the wrong kind or out of range.
-        """
+        """Read options by name; None means the default, and a mistake is a `ConfigError`."""
         known = cls.model_fields
         chosen = {k: v for k, v in options.items() if v is not None}
         if gone := sorted(chosen.keys() & REMOVED.keys()):

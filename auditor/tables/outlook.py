@@ -26,10 +26,7 @@ WALKED = "every possible row is asked about: the scores are exact"
 
 
 def expected(opened: Opened) -> ExpectedRows:
-    """Return cases, questions and the smallest share of changes that a plan can show.
-
-    Where the model is not declared to repeat itself, no effect is promised.
-    """
+    """Return cases, questions, and the smallest share of changes that a plan can show where a model repeats itself."""
     plan, evaluator, options, rows = opened.plan, opened.evaluator, opened.options, len(opened.rows)
     combos, cases, left = len(evaluator.schema.combos), int(evaluator.schema.cases), evaluator.remaining
     if isinstance(options, ThemisOptions):

@@ -48,11 +48,6 @@ def augment_rows(
     """Collect retraining rows from the folder of a tabular run.
 
     ``share`` is how many cases, in percent of ``train_rows`` (default: the rows of the run's data); None takes all.
-
-    Raises
-    ------
-    RunFolderError, UserError
-        The run found nothing or is not finished; the data are not what they were, or a setting is out of range.
     """
     plan = RunFolder.open(path).plan
     if not (path / "votes.npz").is_file():

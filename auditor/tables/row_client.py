@@ -138,10 +138,7 @@ class RowClient:
         }
 
     def left(self) -> int | None:
-        """Return how many further rows the limit on calls allows; None without a limit.
-
-        While a resumed search asks what it asked before, it is told what it was told then, and takes the same way.
-        """
+        """Return how many further rows the limit allows; a resumed search is told what it was told before."""
         limit, k, unused = self.plan.max_calls, self.plan.replicates, len(self._known - self._used)
         if limit is None:
             return None

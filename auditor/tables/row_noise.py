@@ -146,10 +146,7 @@ def columns_of(finding: Finding, protected: Sequence[str]) -> tuple[str, ...]:
 def against_noise(
     findings: Iterable[Finding], noise: Noise, replicates: int, protected: Sequence[str]
 ) -> list[Finding]:
-    """The findings with the noise beside them; what does not rise above it is not called shown.
-
-    Only for models that are not declared to repeat themselves. Each finding goes by the test of its own columns.
-    """
+    """The findings with the noise of repeats; by the test of its own columns a finding may no longer be shown."""
     beside = []
     for finding in findings:
         columns = columns_of(finding, protected)

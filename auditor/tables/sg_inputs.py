@@ -140,10 +140,7 @@ def round_robin(clusters: NDArray[np.integer], limit: int) -> NDArray[np.intp]:
 
 
 def seeds(schema: Schema, data: Codes | None, limit: int, rng: np.random.Generator) -> Codes:
-    """Seed rows in the order in which they are tried, shape (k, d) with k <= limit.
-
-    Given rows are clustered, and one of each cluster is taken in turn; without any, rows are drawn uniformly.
-    """
+    """At most ``limit`` seeds in their order: given rows, one of each cluster in turn; without any, uniform rows."""
     if data is None or not len(data):
         rows = uniform(schema, 4 * limit if schema.constraints else limit, rng)
         return rows[schema.on_manifold(rows)][:limit]

@@ -278,11 +278,6 @@ class PathSolver:
 
     The solution of a box nearest to a row is found column by column; Z3 is asked if it breaks a rule. Protected columns
     keep their value unless a rule forces them to change, immutable ones always. `counts` says how boxes were solved.
-
-    Raises
-    ------
-    ConfigError
-        On construction: no row satisfies all of the schema's rules; the clashing ones are named.
     """
 
     def __init__(self, schema: Schema, rng: np.random.Generator) -> None:

@@ -227,10 +227,7 @@ def _served(plan: TabularPlan, schema: Schema, folder: RunFolder | None, tell: O
 
 
 def try_one(opened: Opened) -> None:
-    """Ask about one row, and one that lacks a value, so that a model that cannot read them is named at once.
-
-    A quick model is asked about more rows where it has not yet given the favourable label.
-    """
+    """Ask about one row, and one that lacks a value; a quick model about more until it gives the favourable label."""
     evaluator, rows, schema = opened.evaluator, opened.rows, opened.schema
     columns = schema.columns
     # Slow and limited models meet rows that lack values in the search: what may be asked belongs to it.

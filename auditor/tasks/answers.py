@@ -53,28 +53,17 @@ class Unclear(Exception):
 class Reader:
     """Reads answers of one task: here one label each; other kinds of tasks have readers that derive from this one.
 
-    Parameters
-    ----------
-    names : mapping of str to str
-        Names in normal form (`auditor.tasks.phrases.normalise`) to labels: labels and aliases.
-    keys, markers : tuple of str
-        Keys of a JSON answer, and words that start the decisive line, in normal form.
-    scale : tuple of float or None
-        Lowest and highest score, both possible.
-    none : tuple of str
-        What stands for "no label" in a multi-label answer, in normal form.
-    unit : str
-        Of scores, as in ``USD/year``; an amount in another currency or for another period is not read.
+    Names, keys, markers and ``none`` are in normal form (`auditor.tasks.phrases.normalise`).
     """
 
     lists: ClassVar[bool] = False  # whether an answer may be a list
 
-    names: Mapping[str, str] = field(default_factory=dict)
-    keys: tuple[str, ...] = ("label", "answer")
-    markers: tuple[str, ...] = ("answer", "label")
-    scale: tuple[float, float] | None = None
-    none: tuple[str, ...] = ("none",)
-    unit: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)  # labels and aliases to labels
+    keys: tuple[str, ...] = ("label", "answer")  # of a JSON answer
+    markers: tuple[str, ...] = ("answer", "label")  # that start the decisive line
+    scale: tuple[float, float] | None = None  # lowest and highest score
+    none: tuple[str, ...] = ("none",)  # for "no label" in a multi-label answer
+    unit: str = ""  # as in ``USD/year``; an amount in another currency or for another period is not read
 
     def read(self, output: str, style: Style = "chat") -> Answer:
         """Say what ``output`` means; never raises on a string.

@@ -39,16 +39,8 @@ def load(name_or_path: str | Path, *, labels: Sequence[str] = (), favourable: st
 
     ``hiring:de`` is the task in another language, ``hiring:FILE.yaml`` in that of a language file of your own.
 
-    ``labels`` take the place of the task's, and a plain prompt asks for them; ``favourable`` is the good one.
-
-    Raises
-    ------
-    UnknownPlugin
-        No task has this name.
-    DataFileError
-        The file does not exist or is malformed; the message names file, line and field.
-    ConfigError, UnknownValue
-        The task cannot have these labels, or ``favourable`` is none of them.
+    ``labels`` take the place of the task's, and a plain prompt asks for them; ``favourable`` is the good one. Raises
+    `UnknownPlugin` where no task has this name, `DataFileError` with file, line and field where a file is malformed.
     """
     text = os.fspath(name_or_path)
     name, colon, language = text.partition(":")

@@ -71,12 +71,7 @@ def relabelled(
 ) -> dict[str, Any]:
     """Return the fields of a task file with other labels, and a plain prompt that asks for them.
 
-    Raises
-    ------
-    ConfigError
-        The file is the user's own, or a conversation: a prompt of its own asks for its labels.
-    UnknownValue
-        ``favourable`` is none of the labels.
+    A file of the user's own and a conversation are refused: a prompt of their own asks for their labels.
     """
     task = raw.get("name", "the task")
     if labels:

@@ -118,30 +118,12 @@ class SeedFile(Sequence[SourceText]):
 
 
 def read(source: str | Path, **chosen: Unpack[Chosen]) -> SeedFile:
-    """Read seeds from a file or a data set.
+    """Read seeds from a file of texts, or from ``hf:DATASET[:CONFIG][@SPLIT]``; `DataFileError` where it is malformed.
 
-    Parameters
-    ----------
-    source : str or Path
-        A ``.jsonl``, ``.csv``, ``.tsv``, ``.parquet`` or ``.txt`` file (one text per line), or
-        ``hf:DATASET[:CONFIG][@SPLIT]``.
-    columns : mapping
-        The columns by what they hold. ``text`` is needed (default: ``text``); a missing (null), blank or repeated text
-        is left out and counted. ``label`` (gold) and ``id`` are the columns of these names if there are such: a list of
-        labels becomes a JSON list, and rows without an id get ``row-1``, ``row-2``, …. ``source`` says what a text was
-        made of (`SourceText.source`); it is never guessed. A column ``subject`` may say where the text speaks of the
-        person it is about (`subject_of`).
-    limit : int or None
-        Take the first ``limit`` rows, blank ones included. Rows behind them are not checked.
-
-    Raises
-    ------
-    DataFileError
-        The file is missing, empty, not UTF-8 or malformed, or has no such column.
-    MissingDependency
-        Parquet needs the extra ``parquet``, ``hf:`` the extra ``datasets``.
-    ConfigError
-        ``limit`` is below 1, or the split of a data set has to be named.
+    ``columns`` are named by what they hold. A missing, blank or repeated ``text`` is left out and counted. ``label``
+    (gold) and ``id`` are the columns of these names if there are such. A list of labels becomes a JSON list, and rows
+    without an id get ``row-1``, …. ``source`` says what a text was made of, and is never guessed. A column ``subject``
+    may say where the text speaks of the person it is about (`subject_of`). Only the first ``limit`` rows are read.
     """
     wanted = Wanted(name=os.fspath(source), **chosen)
     if isinstance(source, str) and source.startswith("hf:"):

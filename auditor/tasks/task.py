@@ -38,35 +38,6 @@ class Example:
 class Task:
     r"""What a model is asked, and how its answers are read. Made by `auditor.tasks.load`.
 
-    Attributes
-    ----------
-    labels : tuple of str
-        Verbatim, in the file's order; empty for scores and free text.
-    favourable : str or None
-        The label that is good for the person concerned; None where no label is.
-    default_format : str
-        The one that is asked unless others are named.
-    scale, unit : tuple of float or None, str
-        Lowest and highest score, and what scores count, as in ``USD/year``; empty where the file says nothing.
-    tolerance : float or None
-        The largest difference of two scores that counts as none; None: what two answers to one prompt differ by.
-    temperature : float
-        For generators, in [0, 2].
-    sha256, source : str
-        Digest of everything in the task file that shapes prompts and reading; where the task came from, for reports.
-    subject : str
-        What the person is called whom a text is about and who is judged ("the applicant"); empty where there is none.
-    controls : tuple of (str, str)
-        Pairs of texts that need different answers, for the positive control; empty where the task has none.
-    against_path : Path or None
-        Texts that each given text is judged against (posts, for résumés); see `auditor.tasks.seeds.crossed`.
-    irrelevant : mapping of str to tuple of tuple of str
-        What may be written for each other without a bearing on the answer; see `auditor.perturb.neutral_edits`.
-    language : str
-        Of its prompt: "en", or the code or path of a language file (`auditor.text.languages`).
-    turns, tools : tuple of Message, tuple of Tool
-        Of a conversation (`auditor.tasks.conversation`); empty where one question is asked.
-
     Examples
     --------
     >>> from auditor.tasks import load
@@ -80,28 +51,31 @@ class Task:
     name: str
     kind: Kind
     description: str
-    labels: tuple[str, ...]
-    favourable: str | None
+    labels: tuple[str, ...]  # verbatim, in the file's order; empty for scores and free text
+    favourable: str | None  # the label that is good for the person concerned
     system: str
     question: str
     tag: str | None
     examples: tuple[Example, ...]
     formats: Mapping[str, Format]
     default_format: str
-    scale: tuple[float, float] | None
+    scale: tuple[float, float] | None  # lowest and highest score
     keep_characters: int | None
     keep_words: int | None
     temperature: float
-    sha256: str
-    source: str
+    sha256: str  # of everything in the task file that shapes prompts and reading
+    source: str  # where the task came from, for reports
     seeds_path: Path | None = field(default=None, compare=False)
-    unit: str = ""
-    tolerance: float | None = None
-    subject: str = ""
+    unit: str = ""  # of scores, as in ``USD/year``
+    tolerance: float | None = None  # largest difference of two scores that counts as none; None: that of repeats
+    subject: str = ""  # what the person is called whom a text is about and who is judged ("the applicant")
+    # Pairs of texts that need different answers, for the positive control.
     controls: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
+    # Texts that each given text is judged against (posts, for résumés); see `auditor.tasks.seeds.crossed`.
     against_path: Path | None = field(default=None, compare=False)
+    # What may be written for each other without a bearing on the answer; see `auditor.perturb.neutral_edits`.
     irrelevant: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict, compare=False)
-    language: str = "en"
+    language: str = "en"  # or the code or path of a language file (`auditor.text.languages`)
     turns: tuple[Message, ...] = ()
     tools: tuple[Tool, ...] = ()
     reader: Reader = field(compare=False, repr=False)

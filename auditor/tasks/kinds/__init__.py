@@ -16,45 +16,23 @@ from auditor.tasks.answers import Reader, Value
 class Kind:
     """Base of the kinds of tasks; the defaults are those of one label per answer.
 
-    A kind is one class, offered as an entry point of the group ``auditor.kinds``; task files choose it by its name
-    without the version.
-
-    Attributes
-    ----------
-    oracle : str
-        The oracle that compares answers, unless a plan names another.
-    labelled, several : bool
-        Whether a task file lists labels, two or more; whether an answer may hold any number of them.
-    number : bool
-        Whether answers are amounts; the task file then has a ``scale``.
-    text : bool
-        Whether answers are texts, of which only figures are kept, and nobody expects one to come again word for word.
-    keys, markers : tuple of str
-        JSON keys and words that start the line of the answer, beside those of the task file.
-    answered_with, noun : str
-        What an answer is, in words, where there are no labels; what answers are, in the plural.
-    column : {"label", "labels", "number", "text"}
-        What a column of answers holds, as ``audit import`` takes it.
-    options : frozenset of str
-        Options of the plan that belong to this kind and not to every other.
-    grammar : bool
-        Whether its texts come from a grammar that has the name of the kind.
+    A kind is one class, offered as an entry point of the group ``auditor.kinds``; task files choose it by its name.
     """
 
     name: ClassVar[str]
     reader: ClassVar[type[Reader]] = Reader
-    oracle: ClassVar[str] = "label"
-    labelled: ClassVar[bool] = True
-    several: ClassVar[bool] = False
-    number: ClassVar[bool] = False
-    text: ClassVar[bool] = False
-    keys: ClassVar[tuple[str, ...]] = ("label", "answer")
-    markers: ClassVar[tuple[str, ...]] = ("answer", "label")
-    answered_with: ClassVar[str] = "an answer"
-    noun: ClassVar[str] = "labels"
-    column: ClassVar[Literal["label", "labels", "number", "text"]] = "label"
-    options: ClassVar[frozenset[str]] = frozenset()
-    grammar: ClassVar[bool] = False
+    oracle: ClassVar[str] = "label"  # that compares answers, unless a plan names another
+    labelled: ClassVar[bool] = True  # a task file lists labels, two or more
+    several: ClassVar[bool] = False  # an answer may hold any number of them
+    number: ClassVar[bool] = False  # answers are amounts, and the task file has a ``scale``
+    text: ClassVar[bool] = False  # answers are texts, of which only figures are kept
+    keys: ClassVar[tuple[str, ...]] = ("label", "answer")  # of JSON, with those of the task file
+    markers: ClassVar[tuple[str, ...]] = ("answer", "label")  # that start the line of the answer
+    answered_with: ClassVar[str] = "an answer"  # where there are no labels
+    noun: ClassVar[str] = "labels"  # for answers, in the plural
+    column: ClassVar[Literal["label", "labels", "number", "text"]] = "label"  # as ``audit import`` takes it
+    options: ClassVar[frozenset[str]] = frozenset()  # of the plan, that belong to this kind and not to every other
+    grammar: ClassVar[bool] = False  # its texts come from a grammar that has the name of the kind
 
     def __str__(self) -> str:
         return self.name
