@@ -88,6 +88,7 @@ def template(name: str, kind: str = "classification") -> str:
         raise ConfigError(f"{name!r} is no name for a task: 1 to 64 of a-z, 0-9, - and _, a letter or digit first")
     if kind not in plain_names():
         raise ConfigError(f"no template for tasks of kind {kind!r}; kinds: {', '.join(plain_names())}")
-    path = reading.shipped("embedded", "task_templates", f"{kind}.yaml")
-    path = path if path.is_file() else path.with_stem("classification")  # of other packages' kinds
+    # The kind of another package begins with the template of the kind that it derives from.
+    files = (f"{vars(one).get('name', 'classification')}.yaml" for one in type(of(kind)).__mro__)
+    path = next(path for file in files if (path := reading.shipped("embedded", "task_templates", file)).is_file())
     return path.read_text(encoding="utf-8").replace("@name@", name).replace("@kind@", kind)
