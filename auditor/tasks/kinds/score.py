@@ -87,7 +87,7 @@ class NumberReader(Reader):
         """Read the one number in ``plain``; "7/10" is 7 where 10 is the highest score."""
         plain = thousands(plain, self.unit)
         hits = list(_NUMBER.finditer(plain))
-        if len(_DIGITS.findall(plain)) > 1 and is_range(plain):
+        if len(_DIGITS.findall(plain)) > 1 and _RANGE.search(plain):
             raise Unclear("is a range, not one number")
         if not hits:
             raise Unclear("holds no number that can be read")
@@ -150,11 +150,6 @@ def thousands(plain: str, unit: str) -> str:
     if not currency_of(unit):
         return plain
     return _THOUSANDS.sub(lambda m: f"{float(m.group(1).replace(',', '')) * 1000:.10g}", plain)
-
-
-def is_range(plain: str) -> bool:
-    """Whether two numbers stand in ``plain`` as the ends of a range."""
-    return _RANGE.search(plain) is not None
 
 
 def bare_amount(line: str, unit: str) -> str:
