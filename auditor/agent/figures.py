@@ -23,7 +23,7 @@ COUNTS = (
     "seeds", "cases", "variants", "valid", "discarded", "asked", "cached", "failed", "filtered", "unparsed", "refused",
 )  # fmt: skip
 LOST = {
-    "unparsed": "were no answer that the task knows",
+    "unparsed": "did not match any answer of the task",
     "refused": "were refusals",
     "filtered": "were kept back by the provider's filter",
     "failed": "were failed calls",

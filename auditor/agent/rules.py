@@ -242,8 +242,8 @@ class Rules:
         reached = [(n, row) for n, row in zip(needed, rows, strict=True) if n <= min(have, affordable)]
         if not reached:
             return (
-                f"an attribute set is open and changed answers on few texts: some {min(needed)} further texts would be "
-                f"needed for six changes, and {min(have, affordable)} can be asked"
+                f"an attribute set is open and changed answers on few texts: about {min(needed)} more texts are needed "
+                f"for six changes, and {min(have, affordable)} can be asked"
             )
         wanted, more = math.ceil(2 * max(n for n, _ in reached)), self._replicates()
         reason = "open attribute sets changed more answers than placebo edits: further fresh texts"

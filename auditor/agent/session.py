@@ -104,7 +104,7 @@ def unfinished(path: Path) -> tuple[Record, Options]:
             f"Read it with: audit report {path}"
         )
     if record.options is None:
-        raise RunFolderError(f"{path} was begun by another version, so it cannot be gone on with. Start a new session.")
+        raise RunFolderError(f"{path} was begun by another version, so it cannot be resumed. Start a new session.")
     return record, record.options
 
 
@@ -128,7 +128,7 @@ def _unchanged(path: Path, fixed: Record) -> Record:
         if getattr(record, name) != getattr(fixed, name):
             what = "words for people, or the task," if name == "goal" else name
             raise RunFolderError(
-                f"The {what} changed since the session in {path} began, so it cannot be gone on with. Put the old "
+                f"The {what} changed since the session in {path} began, so it cannot be resumed. Put the old "
                 "files back, or start a new session: answers that are cached are not asked again."
             )
     problems = [p for p in verify(path / STEPS, _start(plain(fixed))) if p.kind != "torn"]

@@ -26,12 +26,12 @@ LEADS = {
 }
 PURPOSES = {"pilot": "pilot (exploratory)", "fresh": "fresh texts"}
 FRESH = (
-    "A verdict is given only where a run on texts that no earlier run had asked gave it, by a plan that was on disk "
-    "before. What pilots saw is exploratory: it chose where to look next."
+    "A verdict comes only from a run on texts that no earlier run had asked, by a plan that was on disk before. Pilots "
+    "are exploratory: they choose where to look next."
 )
 METHOD = (
-    "The planner proposes runs; verdicts come from oracles and statistics alone. The first fresh run tests at "
-    "level 0.025, each later one at half the level before, so that all fresh runs of a session together keep 5 %. "
+    "The planner proposes runs; verdicts come from oracles and statistics alone. The first fresh run tests at level "
+    "0.025, each later one at half the level before. So all fresh runs of a session together keep 5 %. "
     "Within a run, Holm's correction covers all its claims."
 )
 

@@ -20,8 +20,8 @@ OUTCOMES = (
     "audit report RUN --format csv"
 )
 UNLIKE = (
-    "{} is a search over rows of a table, {} an audit of texts: they asked different questions, and no figure of one "
-    "can be laid beside one of the other. Compare two runs of one kind."
+    "{} is a search over rows of a table, {} an audit of texts. They asked different questions, so their figures "
+    "cannot be compared. Compare two runs of one kind."
 )
 
 

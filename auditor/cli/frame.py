@@ -180,8 +180,8 @@ printed = flag(
 )
 page = flag("--format", default="terminal", callback=_page, help="terminal, json, markdown (md) or html.")
 fail_on = option("fail_on", callback=_rule)
-waivers = file("--waivers", help="Findings that are let stand (default: waivers.toml, where there is one).")
-config = file("--config", help="Settings file (default: audit.toml, where there is one).", group=Group.ASKED)
+waivers = file("--waivers", help="Accepted findings (default: waivers.toml, if it exists).")
+config = file("--config", help="Settings file (default: audit.toml, if it exists).", group=Group.ASKED)
 dry_run = switch(
     "--dry-run",
     help="Say what would be asked, what it would cost and what it can show; ask nothing.",

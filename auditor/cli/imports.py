@@ -27,7 +27,7 @@ from auditor.tables.tabular_plan import TabularPlan
 @file("--write-map", help="Write what was inferred to this file, and stop.")
 @flag("--rows", default="", help="JSON path of the rows in a JSON file, e.g. $.runs[*] (default: found).")
 @flag("--answer", multiple=True, help="The column of answers; several give a run each. May be repeated.")
-@file("--join", help="A table of what was asked, beside the answers.")
+@file("--join", help="A table of the requests, to join with the answers.")
 @flag("--on", default="custom_id", help="The column that both tables have.")
 @flag("--kind", help="What answers are: label, labels, number, words or text (default: found).")
 @option("labels", help='The labels that answers are read as, e.g. "yes,no" (default: those that answers show).')
@@ -42,8 +42,8 @@ from auditor.tables.tabular_plan import TabularPlan
 @flag("--name", "task", help="What the run is called.")
 @flag(
     "--benchmark",
-    help="FILES are those of bbq, crows-pairs, stereoset or winobias with recorded answers (--answer names their "
-    "field); to ask a model: audit --task bbq --data FILE --model SPEC.",
+    help="FILES are those of bbq, crows-pairs, stereoset or winobias with recorded answers "
+    "(--answer names their field). To ask a model: audit --task bbq --data FILE --model SPEC.",
 )
 @frame.out(default=Path("reports"))
 @frame.printed

@@ -31,9 +31,9 @@ OF_OUTCOMES = ("terminal", "html", "json", "csv", *BESIDE)  # there are no findi
 @frame.flag(
     "--format",
     default="terminal",
-    help="Comma-separated: terminal (printed); html, json, markdown (md), csv, junit, sarif, "
-    f"answers (each answer, for audit import), github, ll144-summary; legal pages {', '.join(PAGES)} "
-    "(NAME-md, NAME-json: the page as Markdown, as data). Files in RUN.",
+    help="Comma-separated: terminal (printed), html, json, markdown (md), csv, junit, sarif, "
+    "answers (each answer, for audit import), github, ll144-summary. "
+    f"Legal pages: {', '.join(PAGES)} (NAME-md, NAME-json: as Markdown, as data). Files are written to RUN.",
 )
 @frame.out("--output", "out", help="Write the one file format here instead; - prints it.", type=str)
 @frame.full

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @frame.printed
 @frame.full
 @frame.config
-@frame.file("--plan", help="Run a frozen plan (audit plan freeze); flags given beside deviate.", group=Group.ASKED)
+@frame.file("--plan", help="Run a frozen plan (audit plan freeze); other flags count as deviations.", group=Group.ASKED)
 @frame.dry_run
 @frame.yes
 def run(

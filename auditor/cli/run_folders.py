@@ -91,8 +91,8 @@ def find_text_run(name: Path, command: str) -> Path:
     path = find_intact(name)
     why = {
         "import": f"holds recorded answers without their prompts, and audit {command} works on prompts.",
-        "tabular": f"is a search over rows of a table, and audit {command} works on texts. Its figures and pairs stand "
-        "in its report.",
+        "tabular": f"is a search over rows of a table, and audit {command} works on texts. Its report has its figures "
+        "and pairs.",
     }.get(str(RunFolder.open(path).plan.get("kind")))
     if why is not None:
         raise ConfigError(f"{path} {why}", below=f"Go on with: audit report {quoted(path)}")

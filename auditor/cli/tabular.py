@@ -25,7 +25,7 @@ from auditor.tables.tabular_plan import MethodOptions, TabularPlan, read_setting
 @frame.fail_on
 @frame.config
 @frame.file(
-    "--plan", help="Run a frozen plan (audit plan freeze tabular); flags given beside deviate.", group=Group.ASKED
+    "--plan", help="Run a frozen plan (audit plan freeze tabular); other flags count as deviations.", group=Group.ASKED
 )
 @frame.dry_run
 @frame.yes

@@ -181,8 +181,8 @@ class Plan(SharedPlan):
     order: Annotated[int, Field(ge=1, le=4), Option("--order", CHANGED, MAKE,
         "How many attributes are changed together, at most.", first=True)] = 2
     suite: Annotated[str, Option("--suite", CHANGED, MAKE,
-        "How cases are made: mutation of texts (default); joint-first: hidden changes alone, parts asked after a joint "
-        "change; grammar: generated; or a suite of another package (audit list plugins).")] = "mutation"
+        "How cases are made: mutation of texts (default), joint-first (parts are asked only after a joint change), "
+        "grammar (generated), or a plug-in (audit list plugins).")] = "mutation"
     suite_options: Annotated[Names, Option("--suite-option", CHANGED, MAKE,
         "NAME=VALUE for the suite. Of grammar: grammar=NAME[:VIEW] or FILE (default: of the task's name); "
         "generation=prob (default: half of the cases where labels changed) or rand (none). --limit cases are made.",
@@ -193,13 +193,13 @@ class Plan(SharedPlan):
         "[ATTRIBUTE=]FILE: a dictionary, or a raw pair file source;target.", repeated=True)] = ()
     who: Annotated[Literal["", "subject", "subject-or-all", "each", "all-one-way", "all"], Option(
         "--who", CHANGED, CHOOSE,
-        "Whose words are changed: subject (the person who is judged; default of tasks that name one), "
-        "subject-or-all (everybody's where that is not clear), each (one person at a time), all-one-way "
-        "(everybody's, of a man and a woman one at a time; default of other tasks), all.")] = ""
+        "Whose words are changed. subject: the person who is judged (default of tasks that name one). subject-or-all: "
+        "everybody's where that is not clear. each: one person at a time. all-one-way: everybody's, but of a man and a "
+        "woman one at a time (default of other tasks). all: everybody's.")] = ""
     carrier: Annotated[tuple[Literal["words", "name", "statement"], ...], Listed, Option("--carrier", CHANGED, CHOOSE,
-        "What states an attribute of the person who is judged: words (those of the text), name (a line with a "
-        "name), statement (a sentence); with commas, the first that fits a text (default: words,name where the task"
-        " has a subject, else words).")] = ()
+        "How a text states an attribute of the person who is judged: words (of the text), name (a line with a name), "
+        "statement (a sentence). With commas: the first that fits a text. Default: words,name where the task has a "
+        "subject, else words.")] = ()
     per_seed: Annotated[Count | None, BeforeValidator(_all), Option("--per-seed", CHANGED, CHOOSE,
         "Variants per seed and attribute set (default 8, under --protocol hinter all; 0 = all).")] = 8
     wordings: Annotated[Count, Option("--wordings", CHANGED, MAKE,
@@ -224,12 +224,12 @@ class Plan(SharedPlan):
         f"Times each prompt is asked (default {DEFAULT_REPLICATES}; 1 for models declared deterministic, and with "
         "--until-decided).")] = None
     until_decided: Annotated[bool | None, Option("--until-decided", MEASURED, RUN,
-        "Look at the answers at shares of the texts or of --max-calls, at one level for all looks together, and stop "
-        "asking about what is decided. Order and replicates 1 unless they are given. Default for models that cost "
+        "Look at the answers several times during the run, and stop asking about attributes that are decided. All "
+        "looks share one level. Sets --order 1 and --replicates 1 unless they are given. Default for models that cost "
         f"money or time, with at most {CHEAP_CALLS:,} calls.")] = None
     full_plan: Annotated[bool, Option("--full-plan", MEASURED, RUN,
-        f"Ask models that cost money or time all that is asked of embedded ones: no looks, no limit of {CHEAP_CALLS:,} "
-        "calls unless they are given.", first=True)] = False
+        "Ask models that cost money or time as much as embedded ones: no --until-decided and no limit of "
+        f"{CHEAP_CALLS:,} calls unless you set them.", first=True)] = False
     jobs: Annotated[str, BeforeValidator(_jobs), Option("--jobs", LIMITS, MAKE,
         "Processes that make and check cases; ray or ray:N: so many actors of a Ray cluster.",
         shapes=False)] = "1"

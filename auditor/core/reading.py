@@ -188,7 +188,7 @@ def load_yaml(path: Path | str, text: str | None = None) -> object:
 def read_yaml(path: Path, *, largest: int, missing: str = "") -> tuple[object, dict[Where, int]]:
     """The plain data of a file of at most ``largest`` bytes, and the line of each field: ``("input", "tag")`` to 12.
 
-    Raises `DataFileError` as `load_yaml` does, and where a field stands there twice; for ``missing`` see `read_text`.
+    Raises `DataFileError` as `load_yaml` does, and where a field is there twice; for ``missing`` see `read_text`.
     """
     lines: dict[Where, int] = {}
     return _parsed(path, read_text(path, largest, missing=missing), lines), lines
@@ -245,7 +245,7 @@ def compose_yaml(path: Path | str, text: str) -> yaml.Node | None:
     except yaml.MarkedYAMLError as error:
         raise _invalid(path, error) from None
     except yaml.YAMLError as error:
-        raise DataFileError(f"{path}: this is no valid YAML: {' '.join(str(error).split())}") from None
+        raise DataFileError(f"{path}: this is not valid YAML: {' '.join(str(error).split())}") from None
     except RecursionError:
         raise DataFileError(f"{path}: fields too deep inside each other; at most {DEEPEST} are read") from None
     return node
@@ -270,7 +270,7 @@ def _parsed(path: Path | str, text: str, lines: dict[Where, int] | None) -> obje
 def _invalid(path: Path | str, error: yaml.MarkedYAMLError) -> DataFileError:
     mark = error.problem_mark or error.context_mark
     at = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-    return DataFileError(f"{path}{at}: this is no valid YAML: {error.problem or error.context}")
+    return DataFileError(f"{path}{at}: this is not valid YAML: {error.problem or error.context}")
 
 
 def _size(path: Path | str, node: yaml.Node, sizes: dict[int, tuple[int, int] | None]) -> tuple[int, int]:
@@ -316,7 +316,7 @@ def _note(path: Path | str, node: yaml.Node, where: Where, lines: dict[Where, in
             place, line = (*where, key.value), key.start_mark.line + 1
             if place in lines:
                 name = ".".join(map(str, place))
-                raise DataFileError(f"{path}, line {line}: the field {name} stands here and in line {lines[place]}")
+                raise DataFileError(f"{path}, line {line}: the field {name} is here and in line {lines[place]}")
             lines[place] = line
             _note(path, value, place, lines, seen)
     elif isinstance(node, yaml.SequenceNode):

@@ -124,7 +124,7 @@ def _records(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[
         if record and len(record) != width:
             raise DataFileError(
                 f"{path}, line {start}: {plural(len(record), 'field')} where the header has {width}; "
-                f"a text that holds {SIGNS[delimiter]} has to stand in quotation marks"
+                f"a text with {SIGNS[delimiter]} needs quotation marks around it"
             )
         if record:
             yield start, record
@@ -176,7 +176,7 @@ def _json_lines(path: Path, text: str) -> Iterator[Row]:
             if n == 1 and line.lstrip().startswith("["):
                 hint = "; one JSON array is no JSON lines: write one object per line"
             elif n == 1 and line.strip() == "{":
-                hint = "; each object has to stand in one line"
+                hint = "; each object must be on one line"
             raise DataFileError(f"{path}, line {n}: broken JSON at column {error.colno}: {error.msg}{hint}") from None
         if not isinstance(value, dict):
             raise DataFileError(f'{path}, line {n}: expected an object such as {{"text": "…"}}')

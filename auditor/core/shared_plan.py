@@ -130,9 +130,10 @@ class SharedPlan(PlanModel):
     base_url: Annotated[str | None, Option("--base-url", ASKED, ASK | ROWS,
         "Address of an OpenAI-compatible server (else OPENAI_BASE_URL).", first=True)] = None
     server: Annotated[dict[str, Mapping[str, object]], BeforeValidator(_server), Option("--server", ASKED, ASK | ROWS,
-        '"NAME=VALUE …" how servers are asked, or "SPEC NAME=VALUE …" for one model: max-tokens, temperature (none: '
-        "the server's own), timeout (seconds), reasoning-effort, extra-body (a JSON file), header (NAME=VARIABLE of "
-        "the environment), logprobs (yes: insist; no: do without).", repeated=True)] = Field(default_factory=dict)
+        'How servers are asked: "NAME=VALUE …", or "SPEC NAME=VALUE …" for one model. Names: max-tokens, temperature '
+        "(none: the server's own), timeout (seconds), reasoning-effort, extra-body (a JSON file), header "
+        "(NAME=VARIABLE of the environment), logprobs (yes: insist; no: do without).", repeated=True)
+    ] = Field(default_factory=dict)
     favourable: Annotated[str | None, Option("--favourable", ASKED, LABELLED | ROWS,
         "The label that is good for the person concerned (default: the task's).")] = None
     delta: Annotated[float | None, AfterValidator(as_share), Option("--delta", MEASURED, RUN | ROWS | {"agent"},

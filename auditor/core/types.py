@@ -281,7 +281,7 @@ class Answer:
 
     def __post_init__(self) -> None:
         if (self.status == "ok") != (self.value is not None):
-            raise ValueError(f"a value stands if and only if the status is ok, got {self!r}")
+            raise ValueError(f"there is a value if and only if the status is ok, got {self!r}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -61,8 +61,8 @@ class Waiver(BaseModel):
     def _holds_in_one_run(self) -> Self:
         if "/" not in self.finding and not self.run:
             raise ValueError(
-                f"{self.finding!r} is no key of a finding (code/model/format/attributes), and an id is given anew in "
-                'each run: add run = "RUN-ID", or write the key (audit report RUN --format csv lists them)'
+                f"{self.finding!r} is not a key of a finding (code/model/format/attributes), and ids differ between "
+                'runs. Add run = "RUN-ID", or write the key (audit report RUN --format csv lists them)'
             )
         return self
 

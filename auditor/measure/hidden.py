@@ -31,8 +31,7 @@ MOST_SUBSETS = 70  # sets of placebo versions of one text that are averaged
 MAX_HIDDEN = 200  # hidden findings for each model and format: the strongest of all
 HIDDEN = "HID201"
 ALONE = Interaction(
-    kind="not_tested",
-    why="not every part of this change was asked and answered beside it, or it comes from a directed search",
+    kind="not_tested", why="not every part of this change was asked and answered, or it comes from a directed search"
 )
 VERDICTS: Mapping[str, ClaimVerdict] = {
     "confirmed": "shown",

@@ -296,7 +296,7 @@ def _text(d: Difference) -> str:
         what = "wording (1 − ROUGE-L)" if d.metric == "wording" else "meaning (1 − cosine of embeddings)"
         return (
             f"answers differed in {what} by {amount(d.value)} more than answers to one prompt do, when {names} terms "
-            f"were changed; the changed words themselves are masked ({_span(d)}; {seeds})"
+            f"were changed. The changed words themselves are masked ({_span(d)}; {seeds})"
         )
     source, target = (" and ".join(way[n].replace("_", " ") for way in d.about.directions) for n in (1, 2))
     if d.metric == "refusal":

@@ -333,7 +333,7 @@ def _read(path: Path, fingerprint: str) -> list[_Batch]:
                 batches[row["mark"]].batch_id = str(row["batch_id"])
         except (ValueError, KeyError, TypeError) as error:
             raise DataFileError(
-                f"{path}: line {number} is no entry of a journal of batches. If you changed it, restore it; "
-                "without it the batches under way would be submitted again."
+                f"{path}: line {number} is not an entry of a journal of batches. If you changed it, restore it; "
+                "otherwise the batches under way would be submitted again."
             ) from error
     return list(batches.values())

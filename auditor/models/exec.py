@@ -291,7 +291,7 @@ class _Program:
             self._broken.clear()
             self._fail_all(
                 BadResponse(
-                    f"{self._name} wrote a line that is no answer: {first}. Expected JSON with id and"
+                    f"{self._name} wrote a line that is not an answer: {first}. Expected JSON with id and"
                     " output on standard output, one object a line; logs belong on standard error"
                 )
             )

@@ -175,7 +175,7 @@ class HttpTemplate(Model):
         scores: Mapping[str, float] | None = None
         if (chances := http_file.first_match(template.scores, value)) is not None:
             if not isinstance(chances, Mapping):
-                return BadResponse(f"{self.name}: what stands at scores is no mapping of labels to numbers")
+                return BadResponse(f"{self.name}: scores must map labels to numbers")
             try:
                 scores = read_scores(chances, self.name)
             except BadResponse as error:

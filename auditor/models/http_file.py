@@ -48,7 +48,7 @@ def _path(text: object) -> jsonpath.JSONPath:
     try:
         path = jsonpath.compile(text)
     except jsonpath.JSONPathError as error:
-        raise ValueError(f"{text!r} is no path ({str(error).splitlines()[0]})") from None
+        raise ValueError(f"{text!r} is not a path ({str(error).splitlines()[0]})") from None
     if not isinstance(path, jsonpath.JSONPath) or ".." in str(path):
         raise ValueError(f"{text!r} may be found at many places; name one, for example choices[0].message.content")
     return path
@@ -179,7 +179,7 @@ def _problems(template: Template, rows: bool) -> Iterator[tuple[Where, str]]:
     for where, value in template.pairs("headers"):
         name = str(where[1])
         if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name):
-            yield where, f"{name!r} is no name of a header"
+            yield where, f"{name!r} is not the name of a header"
         if not (value.isascii() and value.isprintable()) or "{{" in value:
             yield where, f"the value of {name} must be plain ASCII without {{{{…}}}}"
         if _SECRET_HEADER.search(name) and "${" not in value:
@@ -190,7 +190,7 @@ def _problems(template: Template, rows: bool) -> Iterator[tuple[Where, str]]:
             if name not in allowed:
                 yield where, f"unknown placeholder {{{{{name}}}}}.{near(name, allowed)}"
             if name in ("messages", *OF_ROWS) and (not HOLE.fullmatch(text.strip()) or where[0] == "query"):
-                yield where, f"{{{{{name}}}}} is no text: it must be the whole value, in request"
+                yield where, f"{{{{{name}}}}} is not a text: it must be the whole value, in request"
 
 
 def _of_texts(template: Template) -> Iterator[tuple[Where, str]]:

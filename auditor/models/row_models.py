@@ -152,7 +152,7 @@ def _sklearn(spec: str, path: Path, columns: Sequence[str], trust_pickle: bool) 
             raise ConfigError(
                 f"model {spec} reads the column {lacking[0]!r} ({plural(len(wanted), 'column')} in all), "
                 f"which the schema does not have. Its columns: {', '.join(columns)}. Edit the schema (a derived column "
-                f"may stand in place of its source), or give --data with all columns"
+                "may replace its source), or give --data with all columns"
             )
         inner = model.predict
 

@@ -313,7 +313,7 @@ class Transformers(Model):
         if self.kind != "causal":
             if mode is not None:
                 raise ConfigError(
-                    f"model {self.name!r}: {mode}: is for causal language models, and this is none. "
+                    f"model {self.name!r}: {mode}: is for causal language models, and this model is not one. "
                     f"Write --model hf:{self.name.partition(':')[2].partition(':')[2]}"
                 )
             return False
@@ -322,8 +322,8 @@ class Transformers(Model):
         if not self._has_template:
             raise ConfigError(
                 f"model {self.name!r}: its tokenizer has no chat template, so it cannot be told where a message ends "
-                "and the answer begins. Set tokenizer.chat_template and save the tokenizer, or write hf:labels:ID: "
-                "the messages are then joined with blank lines between, and the most probable label is the answer."
+                "and the answer begins. Set tokenizer.chat_template and save the tokenizer, or write hf:labels:ID. "
+                "This joins the messages with blank lines and takes the most probable label as the answer."
             )
         return True
 
@@ -406,8 +406,8 @@ def _load(library: Any, name: str) -> tuple[str, Any, Any]:
     except (OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ConfigError(
-            f"model 'hf:{name}' could not be loaded: {first} Give the ID of a model on the hub, the folder of a "
-            "saved one with its tokenizer, or a GGUF file."
+            f"model 'hf:{name}' could not be loaded: {first.rstrip('.')}. Give the ID of a model on the hub, a folder "
+            "with a saved model and its tokenizer, or a GGUF file."
         ) from error
     if tokenizer.pad_token is None and tokenizer.eos_token is not None:
         tokenizer.pad_token = tokenizer.eos_token

@@ -20,8 +20,8 @@ from auditor.text.english import looks_english
 _DRAWN = 40  # sets of places and words that are drawn for the edits of a text that have as many spans
 _WORD, _OTHER = 8, 6  # what a word more or less, and neutral words for the group's own, cost in characters
 _LEAST = 3  # placebos for an attribute that has fewer edits, of one span, since a gate may refuse some
-_NO_PLACE = "no neutral word stands in the text"
-_NO_FIT = "its neutral words do not stand beside their neighbours"
+_NO_PLACE = "the text has no neutral word"
+_NO_FIT = "its neutral words do not fit their neighbors"
 
 
 class _Site(NamedTuple):

@@ -133,10 +133,10 @@ def _grammar(made: recorded.Generation) -> Iterator[str]:
     yield f"Cases come from the grammar {made.grammar}{size}. {words.text('generated_cases')}"
     for model, bound in made.bound.items():
         yield (
-            f"{model}: at {words.confidence(bound.level)} confidence, at most "
-            f"{words.percent(bound.share_at_most)} of the {words.count(bound.population)} sentences of this "
-            f"grammar have a variant with a changed answer ({words.count(bound.found)} of "
-            f"{words.count(bound.drawn)} drawn without replacement; those without a judgement count as changed)."
+            f"{model}: at {words.confidence(bound.level)} confidence, at most {words.percent(bound.share_at_most)} of "
+            f"the {words.count(bound.population)} sentences of this grammar have a variant with a changed answer. Of "
+            f"{words.count(bound.drawn)} sentences drawn without replacement {words.count(bound.found)} have one. "
+            "Sentences without a judgment count as changed."
         )
 
 

@@ -225,7 +225,7 @@ def _controls(record: RunRecord, claim: Claim) -> Iterator[str]:
         yield f"The same prompt asked again changed {words.percent(noise.estimate.value)}."
     elif record.spec.suite != "import":
         declared = noise is not None and noise.declared
-        why = "the model is declared to repeat itself" if declared else "its noise was not measured"
+        why = "the model is declared deterministic" if declared else "its noise was not measured"
         yield f"No prompt was asked twice: {why}."
 
 

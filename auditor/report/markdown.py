@@ -34,7 +34,7 @@ class MarkdownReport(Renderer):
 
 
 MAX_BYTES = 1_000_000  # a summary of a step may hold 1 MiB
-CUT = "\n\nThe rest was cut off: GitHub shows 1 MiB. Everything stands in the other formats.\n"
+CUT = "\n\nThe rest was cut off: GitHub shows 1 MiB. The other formats have everything.\n"
 
 
 class GithubSummary(Renderer):

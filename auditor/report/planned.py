@@ -68,7 +68,8 @@ def reached(power: Power) -> list[str]:
     if seen:
         out = [
             f"Smallest net difference shown in {words.percent(power.power, 0)} of runs, in points of the favourable "
-            "answers; calls about the attribute that show 1, 2 and 5 points (–: no number of texts does):",
+            "answers. Last columns: calls about the attribute that show 1, 2 and 5 points (–: no number of texts "
+            "does):",
             f"  {'attribute':<13}{'groups':<20}{'texts':>6}{'points':>8}{'1':>10}{'2':>8}{'5':>7}",
             *(_reach(clearest[name]) for name in dict.fromkeys(c.attribute for c in claims) if name in clearest),
         ]
@@ -76,9 +77,9 @@ def reached(power: Power) -> list[str]:
         out += [f"Too few texts or words to show 30 points: {words.listing(none)}."] if none else []
     if (about := power.assumed) is not None:
         out.append(
-            f"Assumed: half of the answers are favourable, an edit that says nothing flips "
-            f"{words.percent(about.flips, 1)} of them, words have effects of their own (standard deviation "
-            f"{about.word_sd:g} where texts have 1), {about.draws} draws, labels alone. Probabilities show smaller "
+            f"Assumed: half of the answers are favourable, and a neutral edit flips {words.percent(about.flips, 1)} of "
+            f"them. Word effects have standard deviation {about.word_sd:g} where texts have 1; {about.draws} draws, "
+            "labels alone. Probabilities show smaller "
             "differences; more noise hides larger ones."
         )
     return out

@@ -101,7 +101,7 @@ def _refuse_if_nothing_was_answered(loop: Loop) -> None:
         others = sum(spoken.values()) - spoken.get("en", 0)
         language = (
             f"{others} of them {'does' if others == 1 else 'do'} not look like English, and words are changed in "
-            "English alone: use a task with a subject, such as hiring:de, or pairs of your own. "
+            "English alone. Use a task with a subject, such as hiring:de, or your own pairs. "
             if others
             else ""
         )

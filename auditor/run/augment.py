@@ -78,7 +78,7 @@ def augment(
     chosen = model or names[0]
     tokens = () if top is None else top_tokens(record, chosen, top)
     if top is not None and not tokens:
-        raise UserError(f"{record.id}: no word of {chosen} has a violation, so there is none to choose by --top.")
+        raise UserError(f"{record.id}: no word of {chosen} has a violation, so --top has nothing to choose from.")
     wrong: dict[str, list[Verdict]] = {}
     for verdict in folder.verdicts():
         if verdict.model == chosen and verdict.outcome == "violation" and verdict.order:

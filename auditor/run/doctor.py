@@ -275,7 +275,7 @@ class _Examination:
         if len(outputs) < 2:
             self.note("repeats", "skipped", "fewer than two answers to one prompt")
         elif texts == 1:
-            self.note("repeats", "ok", f"{said}one answer{declared}. That is no proof.")
+            self.note("repeats", "ok", f"{said}one answer{declared}. That is not a proof.")
         else:
             different = f"{texts} different texts" if labels == 1 else f"{labels} different answers"
             self.note("repeats", "failed" if model.deterministic else "note", f"{said}{different}{declared}")

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 ORDERS = (("original", "variant"), ("variant", "original"))
 
 NOT_CONFIRMED = (
-    "joint changes are not asked again one by one: answers of this kind differ by degrees, and what several attributes "
-    "do together is told by the differences of their own rows"
+    "joint changes are not asked again one by one: answers of this kind differ by degrees. The rows of joint changes "
+    "show what several attributes do together"
 )
 
 
@@ -173,7 +173,7 @@ def opinion(record: RunRecord, evidence: Evidence, variant_id: str, model: str, 
     # A run that was gone on with may have asked about an earlier answer too: the last two count.
     asked = list(evidence.judged(about(variant_id, model, format)).items())[-2:]
     if not asked:
-        return f"judge {judge}: not asked (the answers are equal, one is no text, or a limit came first)"
+        return f"judge {judge}: not asked (the answers are equal, one is not a text, or a limit came first)"
     task, labels = load("judge"), []
     # Texts that differ in the white space around them are one question.
     for name, prompt in asked if len(asked) == 2 else 2 * asked:

@@ -140,7 +140,7 @@ def load(path: Path) -> Frozen:
     except OSError as error:
         raise DataFileError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:  # both decoders' errors, and UnicodeDecodeError
-        raise DataFileError(f"{path}: this is no frozen plan: {error}") from None
+        raise DataFileError(f"{path}: this is not a frozen plan: {error}") from None
     _check(path, body)
     values = dict.fromkeys(body.get("unset", ())) | body["plan"]
     if body["plan"].get("kind", TEXTS) == TEXTS:
@@ -162,7 +162,7 @@ def load(path: Path) -> Frozen:
 
 def _check(path: Path, body: object) -> None:
     if not isinstance(body, dict) or body.get("kind") != KIND:
-        raise DataFileError(f"{path}: this is no frozen plan (kind = {KIND!r}). Make one with: audit plan freeze")
+        raise DataFileError(f"{path}: this is not a frozen plan (kind = {KIND!r}). Make one with: audit plan freeze")
     if body.get("format") != FORMAT:
         raise DataFileError(f"{path}: format must be {FORMAT}; a newer version of this tool wrote this file")
     for name in REQUIRED:
@@ -181,8 +181,8 @@ def _check(path: Path, body: object) -> None:
             raise DataFileError(f"{path}: plan: unknown setting {name!r}")
     if digest(_plain({k: v for k, v in body.items() if k != "sha256"})) != body["sha256"]:
         raise DataFileError(
-            f"{path}: the file was changed after it was frozen (its sha256 does not match). Freeze a new plan "
-            "with: audit plan freeze; or run with flags beside --plan, which are recorded as deviations"
+            f"{path}: the file was changed after it was frozen (its sha256 does not match). Freeze a new plan with: "
+            "audit plan freeze; or add flags to --plan, which are recorded as deviations"
         )
 
 

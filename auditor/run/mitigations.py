@@ -66,7 +66,7 @@ def from_file(path: Path, task: Task) -> Mitigation:
         raise ConfigError(f"{path}: the file is empty.")
     if task.labels and (word := foreign(words, task.names)) is not None:
         raise ConfigError(
-            f"{path}: it asks for {word!r}, which is none of the labels of the task {task.name!r} "
+            f"{path}: it asks for {word!r}, which is not one of the labels of the task {task.name!r} "
             f"({', '.join(task.labels[:12])})."
         )
     return Mitigation(name=path.stem, what=f"{path.name} at the end of the system prompt", task=_adding(task, words))

@@ -259,8 +259,8 @@ def _require_claims(plan: Plan, task: Task, n_seeds: int | None) -> None:
         )
     if n_seeds is None and not plan.max_calls and not plan.max_cost:
         raise ConfigError(
-            "--until-decided looks at the answers at shares of a budget, and here nobody knows how many texts there "
-            "are. Set one: --max-calls N, or --max-cost USD."
+            "--until-decided looks at the answers at shares of a budget, and the number of texts is unknown. Set a "
+            "budget: --max-calls N, or --max-cost USD."
         )
 
 

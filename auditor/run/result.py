@@ -220,9 +220,9 @@ def resume(path: Path, *, observe: Observer = silent, limits: Mapping[str, Any] 
         for name in ("max_calls", "max_cost") if plan.until_decided else ():
             if getattr(plan, name) != stored.get(name):
                 raise ConfigError(
-                    "This run looks at its answers at shares of its budget (--until-decided), so its "
-                    f"{Plan.flag(name)} stays what it was: a run that goes on until something is shown shows too "
-                    "much. Leave it out, or start a new run."
+                    f"This run looks at its answers at shares of its budget (--until-decided), so {Plan.flag(name)} "
+                    "cannot change. A run that continues until something is shown shows too much. Leave the option "
+                    "out, or start a new run."
                 )
         if not plan.models:
             raise ConfigError(

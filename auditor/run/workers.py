@@ -170,8 +170,8 @@ def processes(parts: Parts, jobs: int) -> Spread:
             return await asyncio.get_running_loop().run_in_executor(pool, make_chunk, plan, seeds)
         except BrokenProcessPool:
             raise PluginError(
-                "a worker process ended before it was done: for want of memory, or since the script that started the "
-                'run has no `if __name__ == "__main__":` around it, which processes need. Run with jobs=1 (--jobs 1)'
+                "a worker process ended before it was done. It lacked memory, or the script that started the run lacks "
+                '`if __name__ == "__main__":`, which processes need. Run with jobs=1 (--jobs 1)'
             ) from None
 
     return Spread(parts, submit, workers=jobs, close=lambda: pool.shutdown(wait=False, cancel_futures=True))

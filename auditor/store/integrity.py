@@ -61,7 +61,7 @@ def verify(path: Path, start: str, head: Head | None = None) -> list[Problem]:
                     note(number, "changed", f"this line {what}: it was changed")
                     seq, last, known = seq + 1, "" if link is None else link.hash, link is not None
                 elif link.seq < seq:
-                    note(number, "reordered", f"record {link.seq} stands after record {seq - 1}")
+                    note(number, "reordered", f"record {link.seq} comes after record {seq - 1}")
                 else:
                     if link.seq > seq:
                         which = f"record {seq} is" if link.seq == seq + 1 else f"records {seq} to {link.seq - 1} are"
@@ -106,8 +106,8 @@ def verify_folder(path: Path) -> list[Problem]:
 
 
 LIMITS = (
-    "Not shown: that a model gave these answers; what was deleted before the first end of the run; a folder that was "
-    "made anew as a whole together with its register.",
+    "Not shown: that a model gave these answers. Also not: deletions before the first end of the run, or a whole "
+    "folder made again together with its register.",
     "Note the head elsewhere when the run ends, and compare it later with --head; or sign it with --sign.",
 )
 
@@ -204,7 +204,7 @@ def checked(path: Path) -> list[str]:
     nothing = f"{PLAN}: nothing names its SHA-256, so it was not checked by itself."
     sentences = [f"{PLAN}: the SHA-256 is that in {named_by}." if named_by else nothing]
     if folder.has_record():
-        unnamed = f"not checked: no {REGISTER} beside the folder names its SHA-256."
+        unnamed = f"not checked: no {REGISTER} next to the folder names its SHA-256."
         sentences.append(f"{RUN}: {_IN_REGISTER if any(e.run_sha256 for e in own) else unnamed}")
     sentences += [f"{name}: the SHA-256 is that in {RUN}." for name in sorted(source.get("files") or {})]
     if full:
@@ -220,9 +220,9 @@ def checked(path: Path) -> list[str]:
 def _history(folder: RunFolder, own: Sequence[Event]) -> list[str]:
     """How often the run ended, as the register tells it, or that none does."""
     if not own:
-        why = f"there is no {REGISTER} beside the folder"
+        why = f"there is no {REGISTER} next to the folder"
         if (folder.path.parent / REGISTER).is_file():
-            why = f"{REGISTER} beside the folder does not name this run"
+            why = f"{REGISTER} next to the folder does not name this run"
         return [f"NOT CHECKED: {why}: whether the run ended before, or was made anew, cannot be seen."]
     ends = [
         f"End {n}: {event.time}, {event.status or 'no status'}, SHA-256 of {RUN} {event.run_sha256}."

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 POWER = 0.8
 WALKS = "how many rows a walk asks about hangs on what it finds"
 ASKED_ONCE = (
-    "each row is asked once, and the model is not declared to repeat itself, so nothing will be called shown "
+    "each row is asked once, and the model is not declared deterministic, so nothing will be called shown "
     "(--replicates 3 tests against its noise)"
 )
 NOISY = "labels are tested against the noise of repeated answers, and how large it is only the run tells"

@@ -20,14 +20,14 @@ LEVEL = 0.05
 CASES = 1_000  # that the test looks at
 PERMUTATIONS = 999
 ONCE = (
-    "each row was asked once, and the model is not declared to repeat itself: a label may have changed for that reason "
-    "alone, so nothing is called shown (--replicates 3 asks each row three times and tests against that; the file of a "
-    "server that always repeats itself says so: deterministic: true)"
+    "each row was asked once, and the model is not declared deterministic. A label may have changed by chance, so "
+    "nothing is called shown. --replicates 3 asks each row three times and tests against that noise; the file of a "
+    "deterministic server says deterministic: true"
 )
 INCOMPLETE = "no case had all its rows answered, so nothing was tested against the noise of repeated answers"
 STOPPED = (
-    "a search for sets asks about a row only until its label changes: the cases that are left whole are those without "
-    "a change, so nothing was tested against the noise of repeated answers (without --theta all are asked)"
+    "a search for sets asks about a row only until its label changes, so complete cases are cases without a change. "
+    "Nothing was tested against the noise of repeated answers; without --theta all rows are asked"
 )
 
 

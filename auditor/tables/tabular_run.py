@@ -79,7 +79,7 @@ def resume_table(
         stored = folder.plan | {k: v for k, v in (limits or {}).items() if v is not None}
         if stored.get("kind") != freeze.ROWS or not TabularPlan.from_dict(stored).served:
             raise RunFolderError(
-                f"{path} is no tabular run with a task or an http: model; other tabular runs are just run again"
+                f"{path} is not a tabular run with a task or an http: model. Start other tabular runs again"
             )
         return outside_loop(lambda: _audit(TabularPlan.from_dict(stored), observe or silent, folder, None))
 
@@ -121,7 +121,7 @@ def with_flags(frozen: Frozen, flags: Mapping[str, object]) -> TabularPlan:
 def open_plan(plan: TabularPlan, folder: RunFolder | None, tell: Observer) -> Opened:
     """Open schema, rows, options and model, checked before anything is asked; ``folder`` is that of a resumed run."""
     if "data" in plan.options:
-        raise ConfigError("--set data: this is no option of a method. Name the file: --data FILE")
+        raise ConfigError("--set data: this is not an option of a method. Name the file: --data FILE")
     schema, rows, labels = load_rows(plan)
     options = OPTIONS[plan.method].of(plan.options)
     if folder is not None and folder.plan.get("schema_text") != dump_schema(schema):

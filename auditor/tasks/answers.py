@@ -120,7 +120,7 @@ class Reader:
         """Read a classifier's output: the name itself."""
         label = self.names.get(normalise(output))
         if label is None:
-            raise Unclear(f"{short(output)} is no label of the task")
+            raise Unclear(f"{short(output)} is not a label of the task")
         return label
 
     def label(self, value: object) -> str:
@@ -136,7 +136,7 @@ class Reader:
             raise Unclear(f"the label in the JSON answer is {kind_of(value)}")
         label = self.exact(normalise(value))
         if label is None:
-            raise Unclear(f"{short(value)} is no label of the task")
+            raise Unclear(f"{short(value)} is not a label of the task")
         return label
 
     def exact(self, piece: str) -> str | None:

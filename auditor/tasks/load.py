@@ -274,18 +274,19 @@ def _prove(task: Task, part: TaskFile, path: Path) -> None:
     for i, example in enumerate(task.examples):
         if task.kind.wrong(example.value, task.labels):
             raise DataFileError(
-                f"{path}: field examples.{i}.label: {example.value!r} is none of the labels ({', '.join(task.labels)})"
+                f"{path}: field examples.{i}.label: {example.value!r} is not one of the labels "
+                f"({', '.join(task.labels)})"
             )
     for name, form in task.formats.items():
         if task.labels and (word := own_labels.foreign(form.instruction, task.names)) is not None:
             raise DataFileError(
-                f"{path}: field formats.{name}.instruction: it asks for {word!r}, which is none of the labels "
+                f"{path}: field formats.{name}.instruction: it asks for {word!r}, which is not one of the labels "
                 f"({', '.join(task.labels[:12])}). Write {{labels}} where they should be listed"
             )
         for i, example in enumerate(task.examples):
             if "{reason}" in form.answer and not example.reason:
                 raise DataFileError(
-                    f"{path}: field examples.{i}.reason: the format {name!r} shows a reason and there is none"
+                    f"{path}: field examples.{i}.reason: the format {name!r} shows a reason, and the example has none"
                 )
         values: list[tuple[str, Value, str]] = [
             (f"examples.{i}", e.value, e.reason) for i, e in enumerate(task.examples)

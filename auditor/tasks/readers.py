@@ -14,8 +14,8 @@ from auditor.core.types import SourceText
 SUBJECT = "subject"  # the column of `SourceText.subject`
 SOURCE = "given by the caller"
 TAKEN = (
-    "a list of texts, of dicts, of SourceText; a data frame (pandas, polars, Arrow); a datasets.Dataset; "
-    "or the name of a file as a text or Path"
+    "a list of texts, dicts or SourceText; a data frame (pandas, polars, Arrow); a datasets.Dataset; or a file name "
+    "(str or Path)"
 )
 
 

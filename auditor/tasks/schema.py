@@ -259,7 +259,7 @@ class TaskFile(Part):
         try:
             return kinds.of(value).name
         except UserError:
-            raise ValueError(f"{value!r} is none of {', '.join(kinds.plain_names())}") from None
+            raise ValueError(f"{value!r} is not one of {', '.join(kinds.plain_names())}") from None
 
     @field_validator("labels", mode="before")
     @classmethod
@@ -279,7 +279,7 @@ class TaskFile(Part):
     @classmethod
     def _one_input(cls, value: str) -> str:
         if value.count("{input}") > 1:
-            raise ValueError("{input} may stand once only")
+            raise ValueError("{input} may be there only once")
         return value
 
     @model_validator(mode="after")
@@ -293,9 +293,9 @@ class TaskFile(Part):
         if kind.number != (self.scale is not None):
             raise ValueError("scale: {low, high} goes with answers that are numbers (kind score), and with no others")
         if self.favourable is not None and self.favourable not in names:
-            raise ValueError(f"favourable: {self.favourable!r} is none of the labels ({', '.join(names)})")
+            raise ValueError(f"favourable: {self.favourable!r} is not one of the labels ({', '.join(names)})")
         if self.default_format is not None and self.default_format not in self.formats:
-            raise ValueError(f"default_format: {self.default_format!r} is none of {', '.join(self.formats)}")
+            raise ValueError(f"default_format: {self.default_format!r} is not one of {', '.join(self.formats)}")
         alone = any(form.graded and not form.scored for form in self.formats.values())
         if alone and (len(names) != 2 or self.favourable is None):
             raise ValueError("formats: graded answers need two labels, one of them favourable")
@@ -318,7 +318,7 @@ class TaskFile(Part):
         if not users or "user" not in self.turns[-1].message:
             raise ValueError("turns: the last turn is a user's")
         if not any("{text}" in text for text in texts):
-            raise ValueError("turns: {text} stands in none of them, nor in system")
+            raise ValueError("turns: {text} is missing from all turns and from system")
         self._check_outcome(users)
 
     def _check_outcome(self, users: int) -> None:
@@ -333,7 +333,7 @@ class TaskFile(Part):
         if outcome.read == "tool" and not self.labels:
             raise ValueError("outcome: read: tool needs labels that name tools")
         if (outcome.number is not None) != any(f.scored for f in self.formats.values()):
-            raise ValueError("outcome: a number beside the label goes with formats whose answer has {score}")
+            raise ValueError("outcome: a number with the label needs formats whose answer has {score}")
 
     def _check_names(self) -> None:
         seen: dict[str, str] = {}

@@ -67,7 +67,7 @@ class Wanted:
             if column not in columns:
                 raise DataFileError(f"{self.name}: {self._missing(what, columns)}")
             if list(columns).count(column) > 1:
-                raise DataFileError(f"{self.name}: the column {column!r} stands there twice")
+                raise DataFileError(f"{self.name}: the column {column!r} is there twice")
 
     def field(self, where: str, row: Mapping[str, object], what: str) -> tuple[str, object]:
         """Return the name of a column, and what a row holds in it; the source may be absent, and what is not named."""
@@ -268,7 +268,7 @@ def subject_of(where: str, text: str, value: object) -> tuple[Span, ...] | None:
             raise DataFileError(f"{where}: the column {SUBJECT!r} takes a list of [start, end], got {item!r}") from None
         if not 0 <= start < end <= len(text):
             raise DataFileError(
-                f"{where}: [{start}, {end}] in the column {SUBJECT!r} is no part of the text, which has "
+                f"{where}: [{start}, {end}] in the column {SUBJECT!r} is not a part of the text, which has "
                 f"{plural(len(text), 'character')}"
             )
         if spans and start < spans[-1][1]:

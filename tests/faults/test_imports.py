@@ -306,7 +306,7 @@ def test_a_pattern_is_searched_for(capsys: Capture) -> None:
     [
         ('"scores": (?P<score>[0-9]+)', "said", ("matches no cell", '{"score": 17')),
         ('"score": ([0-9]+)', "said", ("names no group", "(?P<NAME>")),
-        ("(?P<score>[0-9+)", "said", ("is no pattern",)),
+        ("(?P<score>[0-9+)", "said", ("is not a pattern",)),
         ("(?P<score>[0-9]+)", "file", ("'file' only where rows come from several files",)),
     ],
 )

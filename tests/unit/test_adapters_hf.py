@@ -588,5 +588,5 @@ def test_labels_can_be_asked_for_and_a_missing_template_is_one_clear_error(speak
 
 def test_chat_is_for_causal_models_only(tmp_path: Path) -> None:
     classifier(tmp_path, ["a", "b"])
-    with pytest.raises(ConfigError, match="this is none"):
+    with pytest.raises(ConfigError, match="this model is not one"):
         models.make(f"hf:chat:{tmp_path}")

@@ -254,10 +254,10 @@ def test_two_alike_answers_show_nothing() -> None:
     [
         (["--benchmark", "bbq", "no.jsonl"], "there is no such file"),
         (["--benchmark", "bqq", "a.csv"], "there are bbq, crows-pairs, stereoset, winobias"),
-        (["--benchmark", "bbq", "a.csv"], "line 1: this is no valid JSON"),
+        (["--benchmark", "bbq", "a.csv"], "line 1: this is not valid JSON"),
         (["--benchmark", "bbq", "list.jsonl"], "line 1: a field is not as BBQ published it"),
         (["--benchmark", "crows-pairs", "a.csv"], "'sent_more' is missing; the file is not CrowS-Pairs as published"),
-        (["--benchmark", "winobias", "a.csv"], "its name begins with pro_ or anti_"),
+        (["--benchmark", "winobias", "a.csv"], "Its name begins with pro_ or anti_"),
     ],
 )
 def test_what_is_wrong_is_said(folder: Path, argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

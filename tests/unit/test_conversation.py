@@ -299,7 +299,7 @@ def test_the_final_state_or_an_argument_of_the_last_call(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "old", "new", "told"),
     [
-        (WORDS, "{text}", "text", "stands in none of them"),
+        (WORDS, "{text}", "text", "is missing from all turns"),
         (WORDS, "turns:", "question: Which?\nturns:", "question: a conversation has turns"),
         (WORDS, "  - user: Is it ours to pay?", "  - assistant: Well.", "the last turn is a user's"),
         (WORDS, "user: Is it ours", "{user: a, system: b}\n  - user: Is it ours", "one of system, user and assistant"),

@@ -116,17 +116,17 @@ slots:
     ("change", "message"),
     [
         (("attribute: age", "attribut: age"), "field attribut"),
-        (("old: pensioner", "elder: pensioner"), "'elder' is no group"),
+        (("old: pensioner", "elder: pensioner"), "'elder' is not a group"),
         (("pos: NN", "part: NN"), r"field slots.adult.sg.part"),
         (("young: youngster", "young: 3"), "3 is not text"),
         (("young: youngster", "young: '**'"), "no letter or digit"),
         (("young: youngster", "young: [youth, youth]"), "stands twice"),
-        (("pos: NN", "needs: magic"), "'magic' is no condition"),
+        (("pos: NN", "needs: magic"), "'magic' is not a condition"),
         (("young: {}", "young: {fallback: none}"), "field groups.young.fallback"),
         (("young: {}", "young: {colour: red}"), "field groups.young.colour"),
         (("attribute: age", "attribute: age\ndefault: perhaps"), "neither true nor false"),
         (("slots:", "slots: ]"), "line 4"),
-        (("  adult.sg: {pos: NN", "  adult.sg: {pos: [NN"), "no valid YAML"),
+        (("  adult.sg: {pos: NN", "  adult.sg: {pos: [NN"), "not valid YAML"),
     ],
 )
 def test_malformed_files_name_file_and_field(tmp_path: Path, change: tuple[str, str], message: str) -> None:

@@ -84,8 +84,8 @@ def test_a_changed_file_is_refused(tmp_path: Path, name: str, old: str, new: str
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x", "no frozen plan"),
-        ("a = 1\n", "no frozen plan"),
+        ("x", "not a frozen plan"),
+        ("a = 1\n", "not a frozen plan"),
         ('kind = "frozen-plan"\nformat = 2\n', "newer version"),
         ('kind = "frozen-plan"\nformat = 1\n', "field frozen_at is missing"),
     ],
@@ -96,7 +96,7 @@ def test_other_files_are_refused(tmp_path: Path, text: str, message: str) -> Non
     with pytest.raises(DataFileError, match=message):
         freeze.load(path)
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(DataFileError, match="no frozen plan"):
+    with pytest.raises(DataFileError, match="not a frozen plan"):
         freeze.load(path)
 
 

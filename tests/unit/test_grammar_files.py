@@ -78,7 +78,7 @@ BAD = {
     "no-feature": (GOOD.replace("feel@who}", "feel@who.tense}"), 3, "no feature 'tense'"),
     "both-groups": (GOOD.replace("[my uncle,", "[my aunt,"), 9, "in different groups"),
     "unknown-field": (GOOD.replace("aligned: true", "alinged: true"), 6, "unknown field 'alinged'"),
-    "field-twice": (GOOD + "  who: [a]\n", 12, "who stands here and in line 4"),
+    "field-twice": (GOOD + "  who: [a]\n", 12, "who is here and in line 4"),
     "alias": ("format: 1\nrules:\n  s: &x [a]\n  t: *x\n", 4, "aliases"),
     "bomb": (
         "a: &a [x, x, x, x, x, x, x, x, x]\n"
@@ -87,7 +87,7 @@ BAD = {
         "aliases",
     ),
     "deep": ("format: 1\nrules: " + "[" * 5000 + "]" * 5000 + "\n", 2, "inside each other"),
-    "no-yaml": ("format: 1\nrules: [\n", 3, "no valid YAML"),
+    "no-yaml": ("format: 1\nrules: [\n", 3, "not valid YAML"),
     "format": ("format: 2\nrules: {s: [a]}\n", 1, "newer version"),
     "no-rules": ("format: 1\n", 1, "rules is missing"),
     "start": ("format: 1\nstart: t\nrules: {s: [a]}\n", 2, "t is not defined"),
@@ -117,7 +117,7 @@ def test_duplicates_and_unreachable_rules_are_told_but_no_obstacle(
     grammar.load(file)
     assert run(["list", "grammars", "check", str(file)]) == 1
     out = capsys.readouterr().out
-    assert "line 11: the terminal 'owl' stands twice in the rule animal" in out
+    assert "line 11: the terminal 'owl' is twice in the rule animal" in out
     assert "line 12: no start symbol leads to the rule lost" in out
     assert "36 distinct sentences (48 derivations)" in out
 

@@ -206,12 +206,12 @@ GOOD = 'format: 1\nurl: http://h/x\nrequest: {q: "{{prompt}}"}\nanswer: a\n'
     ("text", "told"),
     [
         (GOOD + "anser: b\n", "line 5: field anser: no such field; did you mean answer?"),
-        (GOOD + "answer: b\n", "line 5: the field answer stands here and in line 4"),
+        (GOOD + "answer: b\n", "line 5: the field answer is here and in line 4"),
         (GOOD.replace("format: 1", "format: 2"), "line 1: field format: Input should be 1"),
         (GOOD.replace("http://h/x", "ftp://h/x"), "line 2: url must start with http"),
         (GOOD.replace("{{prompt}}", "{{promt}}"), "line 3: unknown placeholder {{promt}}. Did you mean 'prompt'?"),
         (GOOD.replace("{{prompt}}", "hello"), "line 3: request must hold"),
-        (GOOD.replace("{{prompt}}", "say {{messages}}"), "line 3: {{messages}} is no text"),
+        (GOOD.replace("{{prompt}}", "say {{messages}}"), "line 3: {{messages}} is not a text"),
         (GOOD.replace("{{prompt}}", "{{prompt}} {{input}}"), "line 3: {{input}} is the bare text"),
         (GOOD.replace("answer: a", "answer: a..b"), "line 4: field answer: 'a..b' may be found at many places"),
         (GOOD.replace("answer: a\n", ""), "answer (or scores) is missing"),
@@ -219,11 +219,11 @@ GOOD = 'format: 1\nurl: http://h/x\nrequest: {q: "{{prompt}}"}\nanswer: a\n'
         (GOOD + "timeout_s: soon\n", "line 5: field timeout_s: Input should be a valid number"),
         (GOOD + "method: DELETE\n", "line 5: field method: Input should be 'POST', 'PUT'"),
         (GOOD + "headers:\n  Authorization: Bearer abc\n", "line 6: a secret does not belong into a file"),
-        (GOOD + "headers:\n  'X Y': a\n", "line 6: 'X Y' is no name of a header"),
+        (GOOD + "headers:\n  'X Y': a\n", "line 6: 'X Y' is not the name of a header"),
         (GOOD + "usage: {input: a}\n", "line 5: field usage.input: no such field"),
         ("- a\n", "a mapping"),
         ("", "the file is empty. For a chat service it reads"),
-        ("url: [\n", "no valid YAML"),
+        ("url: [\n", "not valid YAML"),
     ],
 )
 def test_a_file_that_is_wrong_names_the_line(tmp_path: Path, text: str, told: str) -> None:

@@ -129,7 +129,7 @@ def test_every_piece_of_a_long_list_is_looked_at_once(monkeypatch: pytest.Monkey
 
 def test_a_long_list_with_one_stray_word_is_unparsed() -> None:
     answer = EURLEX.read(", ".join([*list(EURLEX.labels) * 20, "astrology"]))
-    assert (answer.status, answer.reason) == ("unparsed", "'astrology' is no label of the task")
+    assert (answer.status, answer.reason) == ("unparsed", "'astrology' is not a label of the task")
 
 
 def test_long_documents_are_cut_between_words_and_ledgar_keeps_whole_provisions() -> None:

@@ -130,7 +130,7 @@ def test_exclusion_is_a_recorded_decision(capsys: pytest.CaptureFixture[str], tm
     [
         (("--selected", "okay"), "Did you mean ok"),
         (("--selected", "score"), "line 2, column score: '70' is neither yes nor no"),
-        (("--score", "race"), "line 2, column race: 'White' is no score"),
+        (("--score", "race"), "line 2, column race: 'White' is not a score"),
         (("--selected", "ok", "--score", "score"), "give one of them"),
         ((), "needs --selected COLUMN or --score COLUMN"),
         (("--selected", "ok", "--data-kind", "test"), "test data need --test-data-reason"),
@@ -163,7 +163,7 @@ def test_mistakes_are_told(
         (b"sex,race,ok\nF,Caf\xe9,1\n", "line 2: byte 17 is not UTF-8 (0xe9, byte 6 of the line)"),
         (b"sex,race,ok\nF,White\n", "line 2: 2 fields where the header has 3"),
         (b'sex,race,ok\nF,"White,1\n', "line 2: a quotation mark in the record that begins here is never closed"),
-        (b"sex,race,ok\nF,Elf,1\n", "nobody here has a known sex and a known race/ethnicity"),
+        (b"sex,race,ok\nF,Elf,1\n", "no person has both a known sex and a known race/ethnicity"),
         (b"sex,race,ok\nF,White,\n", "nobody in the data has an outcome"),
     ],
 )
@@ -186,9 +186,9 @@ def flat(text: str) -> str:
     ("line", "message"),
     [
         ("M,White,5,6", "selected is 6, more than n = 5"),
-        ("M,White,five,1", "'five' is no whole number"),
+        ("M,White,five,1", "'five' is not a whole number"),
         ("M,White,5,", "only unknown cells may lack it"),
-        ("*,*,5,1", "is no category"),
+        ("*,*,5,1", "is not a category"),
     ],
 )
 def test_bad_counts(capsys: pytest.CaptureFixture[str], tmp_path: Path, line: str, message: str) -> None:
@@ -249,7 +249,7 @@ def test_own_map(capsys: pytest.CaptureFixture[str], people: Path) -> None:
         ("sex: {Male: m}", "Expected `array`, got `str` - at `$.sex[...]`"),
         ("unknown: [no]", "quotation marks"),
         ("- a", "A map has the fields sex"),
-        ("a: [", "no valid YAML"),
+        ("a: [", "not valid YAML"),
     ],
 )
 def test_bad_maps(tmp_path: Path, text: str, message: str) -> None:

@@ -102,7 +102,7 @@ AB = "columns: {a: {kind: integer, low: 1, high: 2}}"
         (f"{AB}\nconstraints: [a ==]", ConfigError, "expected a value"),
         (f"{AB}\nconstraints: [a == 7]", ConfigError, "no value '7'"),
         (f"target: a\n{AB}", ConfigError, "also an input column"),
-        ("columns: {a: {", DataFileError, "no valid YAML"),
+        ("columns: {a: {", DataFileError, "not valid YAML"),
     ],
 )
 def test_schema_files_that_are_wrong(tmp_path: Path, text: str, error: type[Exception], message: str) -> None:

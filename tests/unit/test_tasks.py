@@ -152,11 +152,14 @@ BROKEN = [
     ("", "file is empty"),
     ("- a\n- b\n", "mapping of fields"),
     ("format: 1\n  name: x\n", "line 2"),
-    ("format: [\n", "no valid YAML"),
-    ("a: \x07", "no valid YAML"),
+    ("format: [\n", "not valid YAML"),
+    ("a: \x07", "not valid YAML"),
     (MINIMAL.replace("format: 1", "format: 2"), "field format: this version reads format 1, the file says 2"),
     (MINIMAL.replace("name: tone", "name: My Task"), "field name"),
-    (MINIMAL.replace("kind: classification", "kind: guess"), "line 3: field kind: 'guess' is none of classification"),
+    (
+        MINIMAL.replace("kind: classification", "kind: guess"),
+        "line 3: field kind: 'guess' is not one of classification",
+    ),
     (MINIMAL.replace("[calm, angry]", "[calm]"), "field labels: a task of kind classification needs at least two"),
     (MINIMAL.replace("[calm, angry]", "[yes, no]"), "put the word in quotes"),
     (MINIMAL.replace("[calm, angry]", "[0, 1]"), "labels.0"),
@@ -166,9 +169,9 @@ BROKEN = [
     (MINIMAL.replace("[calm, angry]", "[calm, {name: angry, aliases: [1]}]"), 'put it in quotes: "1"'),
     (MINIMAL.replace("[calm, angry]", "[calm, '**']"), "holds no letter"),
     (MINIMAL + "favorable: calm\n", "line 9: field favorable: no such field; did you mean favourable?"),
-    (MINIMAL + "favourable: happy\n", "field favourable: 'happy' is none of the labels"),
-    (MINIMAL + "default_format: xml\n", "'xml' is none of plain, json"),
-    (MINIMAL + "name: again\n", "line 9: the field name stands here and in line 2"),
+    (MINIMAL + "favourable: happy\n", "field favourable: 'happy' is not one of the labels"),
+    (MINIMAL + "default_format: xml\n", "'xml' is not one of plain, json"),
+    (MINIMAL + "name: again\n", "line 9: the field name is here and in line 2"),
     (MINIMAL + "parser: loose.v1\n", "only parser is strict.v2"),
     (MINIMAL + "temperature: 3\n", "field temperature"),
     (MINIMAL + "temperature: .nan\n", "field temperature"),
@@ -176,12 +179,12 @@ BROKEN = [
     (MINIMAL + "truncation: 100\n", "field truncation"),
     (MINIMAL + "input: {tag: 'a b'}\n", "field input.tag"),
     (MINIMAL + "scale: {low: 0, high: 1}\n", "field scale"),
-    (MINIMAL.replace("tone?", "{input} {input}?"), "{input} may stand once"),
+    (MINIMAL.replace("tone?", "{input} {input}?"), "{input} may be there only once"),
     (MINIMAL.partition("formats:")[0] + "formats: {}\n", "field formats"),
     (MINIMAL.replace('{"label": {json}}', '{"label": "x"}'), "must hold {label} or {json}"),
     (MINIMAL.replace('{"label": {json}}', '{"tone": {json}}'), "reads back as unparsed"),
     (MINIMAL.replace('{"label": {json}}', "not {label}"), "reads back as unparsed"),
-    (MINIMAL + "examples: [{text: Hi, label: happy}]\n", "examples.0.label: 'happy' is none of the labels"),
+    (MINIMAL + "examples: [{text: Hi, label: happy}]\n", "examples.0.label: 'happy' is not one of the labels"),
     (MINIMAL + "examples: [{text: Hi}]\n", "field examples.0.label: this field is missing"),
     (
         MINIMAL.replace('{"label": {json}}', "{reason}\\nAnswer: {label}") + "examples: [{text: Hi, label: calm}]\n",
@@ -212,7 +215,7 @@ def test_missing_file(tmp_path: Path) -> None:
         load(f"{path}\0.yaml")
     with pytest.raises(UnknownPlugin, match=r"unknown task 'sentimant'. Did you mean sentiment"):
         load("sentimant")
-    with pytest.raises(ConfigError, match="no name for a task"):
+    with pytest.raises(ConfigError, match="not a name for a task"):
         template("../x")
 
 

@@ -113,7 +113,7 @@ def _json(path: Path, text: str, line: int | None = None) -> object:
         return reading.from_json(text)
     except json.JSONDecodeError as error:
         at = f", line {line}" if line else ""
-        raise DataFileError(f"{path}{at}: this is no valid JSON: {error.msg}") from None
+        raise DataFileError(f"{path}{at}: this is not valid JSON: {error.msg}") from None
 
 
 def _lacks(path: Path, line: int, what: object, benchmark: str) -> DataFileError:
@@ -306,8 +306,8 @@ def _winobias(files: Sequence[Path], answer: str | None) -> Iterator[Item]:
         kinds = [kind for kind in (PRO, ANTI) if name.startswith(kind[: kind.index("-")])]
         if len(kinds) != 1 or len(sentences) % 2:
             raise DataFileError(
-                f"{path}: this is not a file of WinoBias as published: its name begins with pro_ or anti_, and each "
-                "two lines in a row are about the same two people"
+                f"{path}: this is not a file of WinoBias as published. Its name begins with pro_ or anti_, and every "
+                "two lines are about the same two people"
             )
         type_ = "type 2" if "type2" in name else "type 1"
         for n, sentence in enumerate(sentences):

@@ -44,8 +44,8 @@ def _pairs(record: RunRecord, rows: dict[str, HinterTotals], noun: str) -> Table
     ]
     lines += [_pair("all pairs", model, row.joint, row.hidden) for model, row in rows.items()]
     caption = (
-        f"HInter, Table 9: valid joint mutants whose {noun} differs from their original's, and how many of these are "
-        f"hidden: their atomic mutants are valid and keep the {noun}"
+        f"HInter, Table 9: valid joint mutants whose {noun} differs from their original's. Hidden: their atomic "
+        f"mutants are valid and keep the {noun}"
     )
     return table(caption, "Pair | Model | #Mutants tested | #Changed | #Hidden, of the changed", lines)
 
@@ -68,9 +68,8 @@ def _orders(rows: dict[str, HinterTotals], noun: str) -> Table:
         for order, x in (("two attributes", row.joint), ("one attribute", row.atomic))
     ]
     caption = (
-        "HInter, Figures 4, 5, 7 and 8: mutants that the dependency invariant kept, valid mutants whose "
-        f"{noun} changed, texts with one of them, and how many changes of any mutant are of discarded ones "
-        "(--test-discarded asks about these)"
+        f"HInter, Figures 4, 5, 7 and 8: mutants that the dependency invariant kept, and valid mutants whose {noun} "
+        "changed. Last column: changes of discarded mutants (--test-discarded asks about these)"
     )
     columns = "Model | Mutants of | #Kept | #Changed | #Texts with a change | #Of discarded mutants"
     return table(caption, columns, lines)

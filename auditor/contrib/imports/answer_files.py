@@ -161,7 +161,7 @@ def divided(table: Table, parts: Mapping[str, str]) -> Table:
         try:
             regex = re.compile(pattern)
         except re.error as error:
-            raise ConfigError(f"parts.{name}: {pattern!r} is no pattern: {error}") from None
+            raise ConfigError(f"parts.{name}: {pattern!r} is not a pattern: {error}") from None
         if not regex.groupindex:
             raise ConfigError(f"parts.{name}: {pattern!r} names no group; write (?P<NAME>…) for each new column")
         matches = {v: regex.fullmatch(v) or regex.search(v) for v in table.columns[name] if v is not None}

@@ -130,7 +130,7 @@ def read_counts(path: Path, categories: CategoryMap) -> tuple[list[Cell], str, S
                 unmapped[name, row[name]] += n
             parts.append(category.category)
         if parts.count(ALL) == 2:
-            raise DataFileError(f"{path}, line {line}: a line for all sexes and all races is no category")
+            raise DataFileError(f"{path}, line {line}: a line for all sexes and all races is not a category")
         if x is None and None not in parts:
             raise DataFileError(f"{path}, line {line}: {column} is empty; only unknown cells may lack it")
         cells.append(Cell(sex=parts[0], race=parts[1], n=n, x=x))
@@ -188,15 +188,15 @@ def _number(path: Path, line: int, column: str, value: str) -> Fraction | None:
         number = Decimal("nan")
     if not number.is_finite() or "_" in value or abs(number.adjusted()) > 300:
         raise DataFileError(
-            f"{path}, line {line}, column {column}: {value!r} is no score; a decimal number such as 72.5 is "
-            "needed, and nothing where no score was given"
+            f"{path}, line {line}, column {column}: {value!r} is not a score. Write a decimal number such as 72.5, or "
+            "leave the cell empty where no score was given"
         )
     return Fraction(number)
 
 
 def _whole(path: Path, line: int, column: str, value: str) -> int:
     if not (value.isascii() and value.isdigit()):
-        raise DataFileError(f"{path}, line {line}, column {column}: {value!r} is no whole number")
+        raise DataFileError(f"{path}, line {line}, column {column}: {value!r} is not a whole number")
     return int(value)
 
 
@@ -210,7 +210,6 @@ def no_known(path: Path, source: Source) -> ConfigError:
     named = ", ".join(f"{v!r} ({n})" for _, v, n in source.unmapped[:6])
     hint = f" Values that the map does not know: {named}." if named else ""
     return ConfigError(
-        f"{path}: nobody here has a known sex and a known race/ethnicity, so there is nothing to "
-        f"compute.{hint} Check --sex and --race, or map the values: "
-        "audit ll144 --write-map map.yaml, then --map map.yaml"
+        f"{path}: no person has both a known sex and a known race/ethnicity, so there is nothing to compute.{hint} "
+        "Check --sex and --race. Or map the values with audit ll144 --write-map map.yaml, then --map map.yaml"
     )

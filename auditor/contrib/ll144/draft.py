@@ -44,8 +44,8 @@ class Settings:
         for option, text in texts.items():
             if self.data_kind == "test" and not (text or "").strip():
                 raise ConfigError(
-                    f"test data need {option}: the published summary has to say why no historical data were "
-                    "used and how the test data were made and obtained (6 RCNY 5-302(b))"
+                    f"test data need {option}. The published summary has to say why no historical data were used, and "
+                    "how the test data were made (6 RCNY 5-302(b))"
                 )
             if self.data_kind != "test" and text is not None:
                 raise ConfigError(f"{option} belongs to --data-kind test")

@@ -102,7 +102,7 @@ class Provenance(Part, frozen=True, kw_only=True):
 
 
 class Losses(Part, frozen=True, kw_only=True):
-    """Answers that are no label, by what became of them; None: not counted."""
+    """Answers without a label, by what became of them; None: not counted."""
 
     refused: int | None = None
     filtered: int | None = None

@@ -197,7 +197,7 @@ class _Reader:
         self.content = self.mapping(content, "the file")
         for key in self.content:
             if key not in _TOP:
-                self.fail(str(key), f"is no field of a dictionary; known: {', '.join(sorted(_TOP))}")
+                self.fail(str(key), f"is not a field of a dictionary; known: {', '.join(sorted(_TOP))}")
         self.base = None
         if "extends" in self.content:
             self.base = builtin(self.strings(self.content["extends"], "extends")[0])
@@ -248,7 +248,7 @@ class _Reader:
         groups = self.groups()
         primary = self.strings(self.content["primary"], "primary") if "primary" in self.content else []
         if primary and (len(set(primary)) != 2 or not set(primary) <= groups.keys()):
-            self.fail("primary", "names two of the groups: the one that is compared, and its reference")
+            self.fail("primary", "must name two of the groups: the compared group and its reference")
         rows = [*self.slot_rows(), *self.table_rows()]
         terms = tuple(self.term(attribute, groups, row) for row in rows)
         if base is not None:
@@ -289,7 +289,7 @@ class _Reader:
             )
         for group in out.values():
             if group.fallback is not None and group.fallback not in out:
-                self.fail(f"groups.{group.name}.fallback", f"{group.fallback!r} is no group of this file")
+                self.fail(f"groups.{group.name}.fallback", f"{group.fallback!r} is not a group of this file")
         return out
 
     def slot_rows(self) -> Iterator[_Row]:
@@ -330,7 +330,7 @@ class _Reader:
         slot, group, text, tag, meta = row
         where = f"slots.{slot}"
         if group not in groups:
-            self.fail(where, f"{group!r} is no group of this file; groups: {', '.join(sorted(groups))}")
+            self.fail(where, f"{group!r} is not a group of this file; groups: {', '.join(sorted(groups))}")
         for key in meta:
             if key not in _META:
                 self.fail(f"{where}.{key}", f"is unknown; known: {', '.join(sorted(_META | set(_KINDS)))}")
@@ -344,7 +344,7 @@ class _Reader:
         tags |= self.needed(self.content.get("needs", {}), text, "needs")
         own_source = self.word(meta, "source", where)
         if unknown := tags - TAGS:
-            self.fail(where, f"{sorted(unknown)[0]!r} is no condition; known: {', '.join(sorted(TAGS))}")
+            self.fail(where, f"{sorted(unknown)[0]!r} is not a condition; known: {', '.join(sorted(TAGS))}")
         return Term(
             text=text,
             attribute=attribute,
@@ -375,5 +375,5 @@ class _Reader:
         for term in terms:
             key = (term.text, term.group, term.slot)
             if key in seen:
-                self.fail(f"slots.{term.slot}", f"{term.text!r} stands twice in group {term.group}")
+                self.fail(f"slots.{term.slot}", f"{term.text!r} is twice in group {term.group}")
             seen.add(key)

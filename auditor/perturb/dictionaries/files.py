@@ -305,7 +305,7 @@ def _check_slots(one: Dictionary) -> list[str]:
         other = seen.setdefault(term.text.lower(), term)
         told_apart = (other.tags ^ term.tags) & {"as:noun", "as:adjective", "before:person"}
         if other is not term and not told_apart and not term.slot.startswith("pronoun."):
-            problems.append(f"{one.attribute}: {term.text!r} stands in {other.slot} and in {term.slot}")
+            problems.append(f"{one.attribute}: {term.text!r} is in {other.slot} and in {term.slot}")
         if not any(one.counterparts(term, g) for g in one.targets if g != term.group):
             problems.append(f"{one.attribute}: {term.text!r} ({term.slot}) has no counterpart in any group")
     return problems

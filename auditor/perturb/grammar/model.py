@@ -213,7 +213,7 @@ def _symbols(grammar: Grammar) -> Iterator[Problem]:
             names = {ref.name for ref in alternative.refs}
             for part in alternative.parts:
                 if isinstance(part, Agree) and part.name not in names:
-                    message = f"a form agrees with {part.name}, which does not stand in the same alternative"
+                    message = f"a form agrees with {part.name}, which is not in the same alternative"
                     yield _fatal(alternative.line, message)
     for name, line in named:
         if name not in known:
@@ -286,7 +286,7 @@ def _duplicates(rule: Rule) -> Iterator[Problem]:
         first = seen.setdefault((terminal.text, frozenset(terminal.features.items())), terminal)
         if first is not terminal:
             same = (first.group, first.label) == (terminal.group, terminal.label)
-            message = f"the terminal {terminal.text!r} stands twice in the rule {rule.name} (also line {first.line})"
+            message = f"the terminal {terminal.text!r} is twice in the rule {rule.name} (also line {first.line})"
             yield Problem(
                 line=terminal.line, message=message + ("" if same else ", in different groups"), fatal=not same
             )

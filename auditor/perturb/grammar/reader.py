@@ -129,9 +129,9 @@ def _compose(text: str, path: Path) -> Node:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = f", line {mark.line + 1}" if mark else ""
-        raise DataFileError(f"{path}{at}: this is no valid YAML: {error.problem or error.context}.") from None
+        raise DataFileError(f"{path}{at}: this is not valid YAML: {error.problem or error.context}.") from None
     except yaml.YAMLError as error:
-        raise DataFileError(f"{path}: this is no valid YAML: {' '.join(str(error).split())}.") from None
+        raise DataFileError(f"{path}: this is not valid YAML: {' '.join(str(error).split())}.") from None
     if node is None:
         raise DataFileError(f"{path}: the file is empty. {HELP}")
     return node
@@ -157,12 +157,12 @@ class _Reader:
         for key, value in node.value:
             name = self.text(key, f"a field of {what}")
             if name in out:
-                self.fail(key, f"{what}: {name} stands here and in line {_line(out[name][0])}")
+                self.fail(key, f"{what}: {name} is here and in line {_line(out[name][0])}")
             out[name] = (key, value)
         return out
 
     def known(self, fields: Fields, names: Collection[str], what: str, end: str | None = None) -> None:
-        """Refuse fields with other ``names``; features are known beside terms."""
+        """Refuse fields with other ``names``; features are known next to terms."""
         for field, (key, _) in fields.items():
             if field not in names:
                 listed = f"; known: {', '.join(sorted(names))}" if end is None else end
@@ -185,7 +185,7 @@ class _Reader:
     def name(self, node: Node, what: str) -> str:
         name = self.text(node, what)
         if not NAME.match(name):
-            self.fail(node, f"{what}: {name!r} is no name (letters, digits, - and _)")
+            self.fail(node, f"{what}: {name!r} is not a name (letters, digits, - and _)")
         return name
 
     def names(self, node: Node, what: str) -> tuple[str, ...]:
@@ -195,7 +195,7 @@ class _Reader:
         try:
             value = float(self.text(node, what))
         except ValueError:
-            self.fail(node, f"{what}: {node.value!r} is no number")
+            self.fail(node, f"{what}: {node.value!r} is not a number")
         if not 0 <= value < 1e12:
             self.fail(node, f"{what}: {value:g} is not between 0 and 1e12")
         return value
@@ -302,7 +302,7 @@ class _Reader:
         """The terminals of a list, or of ``{terms: [...], number: pl, source: ...}``."""
         if _kind(node) == "mapping":
             fields = self.fields(node, f"the rule {rule}")
-            self.known(fields, {"terms", "source", *self.features}, f"the rule {rule}: ", " beside terms")
+            self.known(fields, {"terms", "source", *self.features}, f"the rule {rule}: ", " next to terms")
             if "terms" not in fields:
                 self.fail(node, f"the rule {rule}: the list of terms is missing")
             features = self.feature_values(fields, base.features)
@@ -373,7 +373,7 @@ class _Reader:
         if "@" not in inner:
             rule, _, _ = inner.partition("#")
             if not NAME.match(rule):
-                self.fail(node, f"{{{inner}}} is no reference to a rule")
+                self.fail(node, f"{{{inner}}} is not a reference to a rule")
             return Ref(rule=rule, name=inner)
         listed, _, target = inner.rpartition("@")
         name, _, feature = target.partition(".")

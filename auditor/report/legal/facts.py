@@ -66,7 +66,7 @@ def _gates(record: RunRecord, kind: str) -> Iterator[Gate]:
         if counts.rows_asked is not None:
             listed = ", ".join(f"{name} {words.count(n)}" for name, n in lost.items()).replace("_", " ")
             result = f"{listed} of {words.count(counts.rows_asked)} rows"
-        yield Gate("Answers that are no label", "measured", result, depends["lost"])
+        yield Gate("Answers without a label", "measured", result, depends["lost"])
     for key, name in NAMES.items() if kind == "texts" else ():
         yield Gate(name, *_gate(key, record.controls.of(key), record), depends[key])
 
@@ -209,7 +209,7 @@ def system(record: RunRecord) -> Pairs:
     rows = []
     for name, model in record.models.items():
         reported = ", ".join(model.reported) or "none reported"
-        repeats = "declared to repeat itself" if model.deterministic else "not declared to repeat itself"
+        repeats = "declared deterministic" if model.deterministic else "not declared deterministic"
         rows.append((name, f"reported: {reported}; {repeats}; fingerprint {model.fingerprint or UNKNOWN}"))
     if kind_of(record) == "outcomes":
         rows.append(("Source of the outcomes", record.data.source or MISSING))

@@ -158,12 +158,12 @@ def _wrong(path: Path, made: Framework) -> list[str]:
     """What the types of the fields cannot say."""
     refs = [clause.ref for clause in made.clauses]
     wrong = [f"id must be the name of the file; got {made.id!r}"] if made.id != path.stem else []
-    wrong += [f"clause {ref!r} stands twice" for ref in refs if refs.count(ref) > 1]
+    wrong += [f"clause {ref!r} is there twice" for ref in refs if refs.count(ref) > 1]
     for clause in made.clauses:
         if not clause.sections and "not_covered" not in (clause.level, clause.otherwise):
             wrong.append(f"{clause.ref}: names no section, so nothing is given")
         if clause.otherwise == "direct":
-            wrong.append(f"{clause.ref}: what lacks something is no direct evidence")
+            wrong.append(f"{clause.ref}: a clause that lacks something is not direct evidence")
     for kind, names, allowed in (
         ("section", [s for c in made.clauses for s in c.sections], SECTIONS),
         ("need", [n for c in made.clauses for n in c.needs], NEEDS),

@@ -100,9 +100,8 @@ def people(record: RunRecord, evidence: object, format: str) -> RunRecord:
     if outcomes is None:
         raise ConfigError(
             f"--format {format} needs outcomes of people who applied; run {record.id or ''} measured how answers "
-            "change when texts or rows are altered, which says nothing about rates of selection. Compute the "
-            "tables from a file of applicants with: audit ll144 --data FILE --sex COLUMN --race COLUMN "
-            "--selected COLUMN (--out RUN/ll144.json puts them beside this run)"
+            "change when texts or rows are altered, not rates of selection. Compute the tables with: audit ll144 "
+            "--data FILE --sex COLUMN --race COLUMN --selected COLUMN (--out RUN/ll144.json adds them to this run)"
         )
     if outcomes.kind == "ranking":
         raise ConfigError(
@@ -125,7 +124,7 @@ def outcomes_of(record: RunRecord, evidence: object) -> RunRecord | None:
     except (OSError, ValueError) as error:
         raise DataFileError(f"{path}: cannot be read: {error}. {again}") from None
     if not isinstance(raw, dict) or not {"ll144", "data", "kind", "tool", "warnings"} <= set(raw):
-        raise DataFileError(f"{path}: this is no record of audit ll144. {again}")
+        raise DataFileError(f"{path}: this is not a record of audit ll144. {again}")
     return read(raw)
 
 
@@ -462,8 +461,8 @@ def _statistics(page: Page) -> Iterator[doc.Block]:
 def _provenance(page: Page) -> Iterator[doc.Block]:
     yield doc.Facts("SHA-256 of what shaped the run", facts.hashes(page.record))
     yield doc.Text(
-        f"To check: audit verify {words.run_name(page.record)} recomputes the chain of every journal from the plan on "
-        "and names any line that was changed, is missing, or was moved."
+        f"To check: audit verify {words.run_name(page.record)} recomputes the chain of every journal from the plan on. "
+        "It names every line that was changed, moved or removed."
     )
 
 

@@ -85,7 +85,7 @@ def template(name: str, kind: str = "classification") -> str:
     'name: refunds'
     """
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name):
-        raise ConfigError(f"{name!r} is no name for a task: 1 to 64 of a-z, 0-9, - and _, a letter or digit first")
+        raise ConfigError(f"{name!r} is not a name for a task: 1 to 64 of a-z, 0-9, - and _, a letter or digit first")
     if kind not in plain_names():
         raise ConfigError(f"no template for tasks of kind {kind!r}; kinds: {', '.join(plain_names())}")
     # The kind of another package begins with the template of the kind that it derives from.

@@ -80,7 +80,7 @@ class NumberReader(Reader):
         """Read a classifier's output: a number and nothing else."""
         plain = normalise(output)
         if not _EXACT.fullmatch(plain):
-            raise Unclear(f"{short(output)} is no number")
+            raise Unclear(f"{short(output)} is not a number")
         return self._in_range(float(plain))
 
     def _number(self, plain: str) -> float:

@@ -91,7 +91,7 @@ class LabelSetReader(Reader):
 
 def _glue(text: str) -> None:
     if not _GLUE.fullmatch(text):
-        raise Unclear(f"{short(bare(text))} is no label of the task")
+        raise Unclear(f"{short(bare(text))} is not a label of the task")
 
 
 class Multilabel(Kind):
