@@ -80,7 +80,6 @@ class Handler(BaseHTTPRequestHandler):
                 return
             # multipart/form-data: the part whose content type is not text is the file
             part = re.search(rb'filename="[^"]+"\r\n(?:[^\r\n]+\r\n)*\r\n(.*?)\r\n--', body, re.S)
-            assert part is not None
             name = f"file-{len(self.server.files)}"
             self.server.files[name] = part.group(1)
             self.say({"id": name, "object": "file", "bytes": 1, "created_at": 1, "filename": "x", "purpose": "batch"})
@@ -122,7 +121,7 @@ class Handler(BaseHTTPRequestHandler):
     def chat(self, body: dict[str, Any]) -> None:
         """Answer one request at once, as the same line of a batch that went well."""
         self.server.direct += 1
-        self.say(self.server.outcome(body["messages"][-1]["content"], 99)["response"]["body"])  # type: ignore[index]
+        self.say(self.server.outcome(body["messages"][-1]["content"], 99)["response"]["body"])
 
     def holds(self, point: str) -> bool:
         """Whether this call was held, and ended without an answer."""

@@ -26,23 +26,9 @@ from email.utils import formatdate
 from typing import Any
 
 FAULTS = (
-    "429",
-    "429-seconds",
-    "429-date",
-    "429-ms",
-    "429-reset",
-    "500",
-    "503",
-    "reset",
-    "close",
-    "half",
-    "half-chunked",
-    "bad-json",
-    "wrong-type",
-    "no-choices",
-    "slow-loris",
-    "late",
-)
+    "429", "429-seconds", "429-date", "429-ms", "429-reset", "500", "503", "reset", "close", "half", "half-chunked",
+    "bad-json", "wrong-type", "no-choices", "slow-loris", "late",
+)  # fmt: skip
 RESET = b"\x01\x00\x00\x00\x00\x00\x00\x00"  # SO_LINGER on, 0 seconds: close() sends RST
 
 
@@ -97,13 +83,10 @@ class Record:
     def plain(self) -> dict[str, Any]:
         """The counts as plain data, without the prompts."""
         return {
-            "calls": self.calls,
-            "answered": sum(self.answered.values()),
-            "prompts": len(self.answered),
-            "most_answered": max(self.answered.values(), default=0),
-            "faults": dict(sorted(self.faults.items())),
+            "calls": self.calls, "answered": sum(self.answered.values()), "prompts": len(self.answered),
+            "most_answered": max(self.answered.values(), default=0), "faults": dict(sorted(self.faults.items())),
             "most_in_flight": self.most_in_flight,
-        }
+        }  # fmt: skip
 
 
 def prompt_key(messages: object) -> str:
@@ -129,7 +112,7 @@ class FaultServer:
     reply : callable
         The last message's text to the answer.
     broken : callable
-        Texts that never get an answer, only HTTP 500.
+        The last message's text to the fault that it always meets, or "".
     drip_s : float
         How long a slow answer drips before the connection is cut.
     quota : (int, float) or None
@@ -145,7 +128,7 @@ class FaultServer:
         *,
         seed: int = 7,
         reply: Callable[[str], str] = by_digest,
-        broken: Callable[[str], bool] = lambda _text: False,
+        broken: Callable[[str], str] = lambda _text: "",
         drip_s: float = 20.0,
         quota: tuple[int, float] | None = None,
         lines: Sequence[str] = (),
@@ -219,8 +202,8 @@ class FaultServer:
     async def _reply(self, writer: asyncio.StreamWriter, messages: list[dict[str, str]]) -> bool:
         key, text, mix = prompt_key(messages), messages[-1]["content"], self.mix
         self.record.attempts[key] += 1
-        if self.broken(text):
-            return await self._fault("500", writer, b"")
+        if fault := self.broken(text):
+            return await self._fault(fault, writer, json.dumps(completion(self.reply(text))).encode())
         if mix.burst and self.record.calls > mix.burst_every and self.record.calls % mix.burst_every < mix.burst:
             return await self._fault("500", writer, b"")
         draw = random.Random(f"{self.seed}:{key}")
@@ -270,8 +253,10 @@ class FaultServer:
                 "429-reset": {"X-RateLimit-Remaining-Requests": "0", "X-RateLimit-Reset-Requests": "20ms"},
             }.get(fault, {})
             return await _send(writer, 429, {"error": {"message": "slow down"}}, asked)
-        if fault in ("500", "503"):
+        if fault.isdigit():
             return await _send(writer, int(fault), {"error": {"message": "broken", "code": "x"}})
+        if fault == "filter":
+            return await _send(writer, 200, completion("", finish_reason="content_filter"))
         if fault == "bad-json":
             return await _send_raw(writer, 200, whole[:-5], "application/json")
         if fault == "wrong-type":
@@ -302,17 +287,13 @@ class FaultServer:
         return False
 
 
-def completion(text: str, tokens_in: int = 7) -> dict[str, Any]:
+def completion(text: str, tokens_in: int = 7, finish_reason: str = "stop") -> dict[str, Any]:
     """A chat completion as the protocol has it."""
-    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+    choice = {"index": 0, "finish_reason": finish_reason, "message": {"role": "assistant", "content": text}}
     return {
-        "id": "x",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "fault-server-1",
-        "choices": [choice],
+        "id": "x", "object": "chat.completion", "created": 1, "model": "fault-server-1", "choices": [choice],
         "usage": {"prompt_tokens": tokens_in, "completion_tokens": 2, "total_tokens": tokens_in + 2},
-    }
+    }  # fmt: skip
 
 
 def _head(status: int, content_type: str, more: list[str]) -> bytes:

@@ -23,16 +23,9 @@ def shape(
     """The shape of a version whose edits put ``words`` in."""
     steps, put = tuple(sorted(directions)), tuple(sorted(words))
     return Shape(
-        arm=arm,
-        attributes=attributes,
-        directions=steps,
-        words_out=(),
-        words_in=put,
-        spans=len(attributes),
-        more_words=0,
-        more_chars=0,
-        kind=kind,
-    )
+        arm=arm, attributes=attributes, directions=steps, words_out=(), words_in=put, spans=len(attributes),
+        more_words=0, more_chars=0, kind=kind,
+    )  # fmt: skip
 
 
 def table_of(verdicts: Iterable[Verdict], shapes: Mapping[str, Shape] | None = None) -> Observations:

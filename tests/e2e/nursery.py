@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 WARM = """
 import json, os, sys
@@ -68,24 +68,17 @@ class Warm:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", WARM],
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+            [sys.executable, "-c", WARM], env=os.environ | {"OMP_NUM_THREADS": "1"}, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
         atexit.register(self.close)
 
     def tell(self, value: object) -> int:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(value) + "\n")
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
 
     def close(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait(120)
         self._process.stdout.close()
@@ -143,24 +136,43 @@ def label(model: str, text: str) -> str:
     return "positive" if hashlib.sha256(text.encode()).digest()[0] < 128 else "negative"
 
 
-class Server(ThreadingHTTPServer):
-    """An OpenAI-compatible server that notes what it was asked, and answers by model and text alone."""
+class Threaded(ThreadingHTTPServer):
+    """A server that serves from a thread of its own within ``with``."""
 
     daemon_threads = True
+    request_queue_size = 128  # so that no connection is refused
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+
+class Server(Threaded):
+    """An OpenAI-compatible server that notes what it was asked, and answers by model and text alone."""
 
     def __init__(
         self,
         reply: Callable[[str, str], str] = label,
         *,
         whole: bool = False,
-        agent: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+        delay_s: float = 0.01,
+        agent: Callable[[dict[str, Any]], Any] | None = None,
     ) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.agent = agent  # from a whole request to a message, where tools are called
+        self.agent = agent  # from a whole request to a message, or to a status and a body
         self.whole = whole  # whether it reads all messages, not the last alone
         self.asked: Counter[str] = Counter()
+        self.bodies: list[dict[str, Any]] = []
         self.lock = threading.Lock()
-        self.delay_s = 0.01
+        self.delay_s = delay_s
         self.reply = reply
         self.connections = 0
 
@@ -187,10 +199,6 @@ class Server(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of connections whose process was killed."""
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
-
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -198,27 +206,27 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        text = body["messages"][-1]["content"]
+        text, model = body["messages"][-1]["content"], body["model"]
         time.sleep(self.server.delay_s)
         with self.server.lock:
-            self.server.asked[body["model"] + json.dumps(body["messages"], sort_keys=True)] += 1
+            self.server.asked[model + json.dumps(body["messages"], sort_keys=True)] += 1
+            self.server.bodies.append(body)
         read = "\n".join(m["content"] for m in body["messages"]) if self.server.whole else text
-        told = {"content": self.server.reply(body["model"], read)} if not self.server.agent else self.server.agent(body)
-        data = json.dumps(
-            {
-                "id": "x",
-                "object": "chat.completion",
-                "created": 0,
-                "model": body["model"],
-                "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **told}}],
-                "usage": {"prompt_tokens": len(text) // 4, "completion_tokens": 1, "total_tokens": len(text) // 4 + 1},
-            }
-        ).encode()
-        self.send_response(200)
+        told = self.server.agent(body) if self.server.agent else {"content": self.server.reply(model, read)}
+        status, value = told if isinstance(told, tuple) else (200, self.completion(model, told, len(text) // 4))
+        data = json.dumps(value).encode()
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+    def completion(self, model: str, told: dict[str, Any], tokens: int) -> dict[str, Any]:
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **told}}
+        usage = {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1}
+        return {
+            "id": "x", "object": "chat.completion", "created": 0, "model": model, "choices": [choice], "usage": usage,
+        }  # fmt: skip
 
     def log_message(self, *args: Any) -> None:
         """Say nothing."""

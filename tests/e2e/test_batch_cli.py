@@ -44,11 +44,6 @@ def provider() -> Any:
         one.shutdown()
 
 
-@pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Nursery:
-    return Nursery(tmp_path_factory.mktemp("nursery"))
-
-
 TEXTS = [
     f"A {age} {person} at the {place} said that the film was {word}."
     for age, person in (("young", "woman"), ("young", "man"), ("elderly", "woman"), ("elderly", "man"))
@@ -62,15 +57,9 @@ def arguments(provider: Any, folder: Path, *more: str) -> list[str]:
     data.write_text("\n".join(TEXTS) + "\n")
     args = ["run", "--task", "sentiment", "--data", str(data), "--attributes", "age,gender", "--per-seed", "2"]
     args += [
-        "--model",
-        "openai:served-model",
-        "--base-url",
-        provider.url,
-        "--replicates",
-        "2",
-        "--no-cache",
+        "--model", "openai:served-model", "--base-url", provider.url, "--replicates", "2", "--no-cache",
         "--full-plan",
-    ]
+    ]  # fmt: skip
     return [*args, "--yes", "--out", str(folder), *more]
 
 

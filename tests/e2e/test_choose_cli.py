@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,17 +40,13 @@ def judge(against: float, place: float) -> Callable[[str, str], str]:
 
 @pytest.mark.parametrize("against", [0.0, 0.5])
 @pytest.mark.parametrize("candidates", [2, 5])
-def test_who_is_chosen(tmp_path: Path, against: float, candidates: int) -> None:
-    server = Server(judge(against, 0.5))
-    server.delay_s = 0
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+def test_who_is_chosen(tmp_path: Path, serve: Callable[..., Server], against: float, candidates: int) -> None:
+    server = serve(judge(against, 0.5))
     done = audit(
         *f"choose --task resume --carrier name --attributes race --limit 96 --candidates {candidates}".split(),
         *["--model", "openai:judge", "--max-calls", "2000", "--format", "json", "--base-url"], server.url,
         cwd=tmp_path, environment=dict(os.environ) | {"AUDIT_CACHE": str(tmp_path / "c")},
     )  # fmt: skip
-    server.shutdown()
-    server.server_close()
     assert done.returncode == 0, done.stderr
     told: dict[str, Any] = json.loads(done.stdout)
     (position,) = told["position"].values()
@@ -70,10 +65,8 @@ def test_who_is_chosen(tmp_path: Path, against: float, candidates: int) -> None:
 
 
 @pytest.mark.parametrize("candidates", [2, 4])
-def test_a_run_that_a_limit_cut_off_goes_on(tmp_path: Path, candidates: int) -> None:
-    server = Server(judge(0.5, 0.1))
-    server.delay_s = 0
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+def test_a_run_that_a_limit_cut_off_goes_on(tmp_path: Path, serve: Callable[..., Server], candidates: int) -> None:
+    server = serve(judge(0.5, 0.1))
     given = ["choose", *f"--task resume --carrier name --attributes race --limit 12 --candidates {candidates}".split()]
     given += ["--model", "openai:judge", "--no-cache", "--format", "json", "--base-url", server.url, "--max-calls"]
     environment = dict(os.environ) | {"AUDIT_CACHE": str(tmp_path / "c")}
@@ -89,8 +82,6 @@ def test_a_run_that_a_limit_cut_off_goes_on(tmp_path: Path, candidates: int) -> 
     assert json.loads(short.stdout)["calls"] == 25
     done = audit(*calls, "900", cwd=tmp_path, environment=environment)
     assert done.returncode == 0, done.stderr
-    server.shutdown()
-    server.server_close()
     first, last = json.loads(whole.stdout), json.loads(done.stdout)
     assert {k: v for k, v in first.items() if k != "path"} == {k: v for k, v in last.items() if k != "path"}
     assert audit("verify", folder, cwd=tmp_path, environment=environment).returncode == 0

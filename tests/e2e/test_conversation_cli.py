@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -50,12 +49,8 @@ def clerk(lowered: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    made = Server(agent=clerk(0))
-    made.delay_s = 0
-    threading.Thread(target=made.serve_forever, daemon=True).start()
-    yield made
-    made.shutdown()
-    made.server_close()
+    with Server(agent=clerk(0), delay_s=0) as made:
+        yield made
 
 
 @pytest.mark.parametrize("lowered", [0, 15])
@@ -77,7 +72,6 @@ def test_less_money_for_women_is_found_in_the_argument(tmp_path: Path, server: S
     assert 0 <= counts["calls"] - sum(server.asked.values()) <= counts["calls"] / 200
     (folder,) = (tmp_path / "runs").glob("2*")
     variant = re.search(r'"id":"(\w+\.v\d+)"', (folder / "cases.jsonl").read_text())
-    assert variant is not None
     shown = audit("show", folder, variant[1], cwd=tmp_path, environment=environment)
     assert "→ refund(" in shown.stdout
     assert "tool: The payment is booked." in shown.stdout
@@ -136,7 +130,6 @@ def test_a_redacted_run_keeps_what_was_read_and_no_conversation(tmp_path: Path, 
     assert audit("verify", redacted, cwd=tmp_path, environment=environment).returncode == 0
 
     variant = re.search(r'"id":"(\w+\.v\d+)"', (plain / "cases.jsonl").read_text())
-    assert variant is not None
     before = server.asked.total()
     again = ["show", plain, variant[1], "--again", "--replicates", "2", "--yes"]
     shown = audit(*again, cwd=tmp_path, environment=environment)

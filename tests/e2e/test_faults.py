@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections import Counter
@@ -17,6 +18,7 @@ import pytest
 from fault_server import MIXES, FaultServer
 
 import auditor.models as models
+from auditor.core.errors import AuthFailed, BudgetExceeded, CallError, ServerFault
 from auditor.core.types import Message, Prompt, Request, Response
 from auditor.models.attempts import RetryPolicy
 from auditor.models.budget import Budget
@@ -177,6 +179,74 @@ def test_headers_that_make_no_sense_do_no_harm(lines: list[str]) -> None:
         assert client._limiter.wait_s() == 0.0
 
 
+# -- what asking again does not mend, and limits -------------------------------
+
+
+def test_a_whole_answer_says_who_gave_it_and_what_it_used() -> None:
+    with FaultServer(MIXES["none"]) as server:
+        _, (response,) = ask(server, requests(1))
+    assert (response.output, response.model) == (fault_server.by_digest("text 0"), "openai:fake")
+    assert response.model_reported == "fault-server-1"
+    assert (response.usage.tokens_in, response.usage.tokens_out) == (len("text 0") // 4, 2)
+    assert response.latency_s > 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "times"),
+    [
+        ("400", "bad-request", 1), ("filter", "content-filtered", 1), ("500", "server-fault", ATTEMPTS),
+        ("half", "server-fault", ATTEMPTS), ("wrong-type", "bad-response", ATTEMPTS),
+    ],
+)  # fmt: skip
+def test_one_question_that_always_fails_is_given_up_and_the_others_go_on(fault: str, error: str, times: int) -> None:
+    with FaultServer(MIXES["none"], broken=lambda text: fault * (text == "text 1")) as server:
+        client, responses = ask(server, requests(3), concurrency=1)
+    assert [r.error for r in responses] == [None, error, None]
+    assert server.record.calls == 2 + times
+    assert client.stopped is None
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "told", "most"),
+    [
+        ("401", AuthFailed, "OPENAI_API_KEY", 4),
+        ("404", AuthFailed, "model name 'fake'", 4),
+        ("nobody", ServerFault, "Is the server running?", 3 * 4),
+    ],
+)
+def test_a_server_that_refuses_everything_stops_the_run(
+    fault: str, kind: type[CallError], told: str, most: int
+) -> None:
+    with FaultServer(MIXES["none"], broken=lambda text: fault) as server:
+        if fault == "nobody":
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                server.url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+        client, _ = ask(server, requests(100), concurrency=4)
+    assert isinstance(client.stopped, kind)
+    assert told in str(client.stopped)
+    assert client.counts.calls <= most
+
+
+def test_limits_on_calls_and_cost_hold_over_http() -> None:
+    with FaultServer(MIXES["none"]) as server:
+        client, responses = ask(server, requests(30), budget=Budget(max_calls=10))
+        assert server.record.calls == 10 == sum(r.output is not None for r in responses)
+        assert isinstance(client.stopped, BudgetExceeded)
+    budget = Budget(max_cost=0.0015, price_in=1.0, price_out=2.0)
+    with FaultServer(MIXES["none"]) as server:
+        _, responses = ask(server, requests(400), budget=budget)
+    n = sum(r.output is not None for r in responses)
+    assert 100 <= n == server.record.calls < 400
+    assert 0 < budget.spent_usd <= 0.0015
+
+
+def test_the_wire_is_filled_to_the_limit() -> None:
+    with FaultServer(fault_server.Mix(quick_s=0.25)) as server:
+        ask(server, requests(200), concurrency=32)
+        assert server.record.most_in_flight == 32
+
+
 # -- the whole audit ---------------------------------------------------------
 
 
@@ -226,7 +296,7 @@ def test_a_whole_audit_under_all_faults_at_once(tmp_path: Path) -> None:
 
 def test_failures_are_told_by_group_and_by_the_exit_code(tmp_path: Path) -> None:
     """Texts with "she" never get an answer: the report must say so, and not take silence for sameness."""
-    with FaultServer(MIXES["none"], broken=lambda text: " she " in text.lower()) as server:
+    with FaultServer(MIXES["none"], broken=lambda text: "500" * (" she " in text.lower())) as server:
         done, run = run_cli(server, tmp_path, "--full-plan")
         answered, failed = journal_of(run)
         assert answered == server.record.answered

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
-import threading
-import time
+import shlex
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Capture
+from nursery import Server
 
 from auditor.cli.main import run
 
@@ -28,35 +27,6 @@ def refused(name: str) -> tuple[int, dict[str, Any]]:
     return 400, {"error": {"message": f"Unsupported parameter: '{name}' is not supported with this model."}}
 
 
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.bodies: list[dict[str, Any]] = []
-        self.answer: Answer = lambda body: said("positive")
-        self.url = f"http://127.0.0.1:{self.server_port}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Server
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.server.bodies.append(body)
-        status, out = self.server.answer(body)
-        raw = json.dumps(out).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(raw)))
-        self.end_headers()
-        self.wfile.write(raw)
-
-    def log_message(self, *args: Any) -> None:
-        pass
-
-
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.chdir(tmp_path)
@@ -68,60 +38,31 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         "columns:\n  income: {kind: integer, low: 0, high: 29}\n"
         "  sex: {kind: category, values: [female, male], protected: true}\n"
     )
-    running = Server()
-    thread = threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield running
-    running.shutdown()
-    thread.join()
-    running.server_close()
+    with Server(agent=lambda body: said("positive"), delay_s=0) as running:
+        yield running
 
 
 def texts(server: Server, *more: str) -> int:
-    return run(
-        [
-            "--task",
-            "sentiment",
-            "--data",
-            "t.txt",
-            "--attributes",
-            "gender",
-            "--base-url",
-            server.url,
-            "--out",
-            "o",
-            "--yes",
-            *more,
-        ]
-    )
+    argv = [
+        *shlex.split("--task sentiment --data t.txt --attributes gender --base-url"), server.url, "--out", "o",
+        "--yes", *more,
+    ]  # fmt: skip
+    return run(argv)
 
 
 def rows(server: Server, *more: str) -> int:
-    return run(
-        [
-            "tabular",
-            "--schema",
-            "schema.yaml",
-            "--task",
-            "lending",
-            "--model",
-            "openai:m",
-            "--base-url",
-            server.url,
-            "--out",
-            "o",
-            "--yes",
-            "--set",
-            "max-samples=80",
-            "--no-cache",
-            *more,
-        ]
-    )
+    argv = [
+        *shlex.split("tabular --schema schema.yaml --task lending --model openai:m --base-url"),
+        server.url,
+        *shlex.split("--out o --yes --set max-samples=80 --no-cache"),
+        *more,
+    ]
+    return run(argv)
 
 
 def record() -> dict[str, Any]:
     (path,) = Path("o").glob("*/run.json")
-    return json.loads(path.read_text())  # type: ignore[no-any-return]
+    return json.loads(path.read_text())
 
 
 def thinks(label: str) -> Answer:
@@ -140,7 +81,7 @@ def thinks(label: str) -> Answer:
 def test_refused_parameters_are_changed_once_and_stand_in_the_record(
     server: Server, ask: Callable[..., int], label: str
 ) -> None:
-    server.answer = thinks(label)
+    server.agent = thinks(label)
     assert ask(server, *(() if ask is rows else ("--model", "openai:m"))) in (0, 3)
     (model,) = record()["models"].values()
     changed = model["parameters_changed"]
@@ -176,18 +117,16 @@ def test_each_model_has_settings_of_its_own(server: Server) -> None:
         (["--server", "openai:m"], "SPEC NAME=VALUE"),
     ],
 )
-def test_what_is_wrong_with_them_is_said(
-    server: Server, capsys: pytest.CaptureFixture[str], given: list[str], told: str
-) -> None:
+def test_what_is_wrong_with_them_is_said(server: Server, capsys: Capture, given: list[str], told: str) -> None:
     assert texts(server, "--model", "openai:m", *given) == 2
     assert told in capsys.readouterr().err
     assert not server.bodies
 
 
 def test_options_of_servers_reach_row_runs_and_are_refused_where_nothing_takes_them(
-    server: Server, capsys: pytest.CaptureFixture[str]
+    server: Server, capsys: Capture
 ) -> None:
-    server.answer = lambda body: said("approve")
+    server.agent = lambda body: said("approve")
     assert rows(server, "--server", "max-tokens=77", "--server", "temperature=none") == 0
     assert {body["max_tokens"] for body in server.bodies} == {77}
     assert not any("temperature" in body for body in server.bodies)
@@ -203,44 +142,15 @@ FILTERED = 400, {"error": {"code": "content_filter", "message": "The response wa
 @pytest.mark.parametrize("answer", [said("I would rather think about it."), FILTERED])
 @pytest.mark.parametrize(("ask", "more"), [(texts, ("--model", "openai:m")), (rows, ())])
 def test_a_model_that_cannot_be_read_is_asked_little(
-    server: Server,
-    ask: Callable[..., int],
-    more: tuple[str, ...],
-    answer: tuple[int, dict[str, Any]],
-    capsys: pytest.CaptureFixture[str],
+    server: Server, ask: Callable[..., int], more: tuple[str, ...], answer: tuple[int, dict[str, Any]], capsys: Capture
 ) -> None:
-    server.answer = lambda body: answer
+    server.agent = lambda body: answer
     assert ask(server, *more, *(("--replicates", "5") if ask is texts else ())) == 3
     assert 20 <= len(server.bodies) <= 20 + 16
     out = capsys.readouterr()
     told = "asked nothing more" if ask is texts else "20 of the first 20 answers of openai:m could not be read"
     assert told in " ".join((out.out + out.err).split())
-    server.answer = lambda body: said("negative")
+    server.agent = lambda body: said("negative")
     before = len(server.bodies)
     ask(server, *more)
     assert len(server.bodies) > before  # nothing of it came from the cache
-
-
-def test_progress_is_told_by_answer_within_a_round(
-    server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A clock that runs a hundred times as fast: 0.3 s are the 30 s that a slow model takes."""
-    began = time.monotonic()
-    real = time.monotonic
-
-    def slow(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        threading.Event().wait(0.3)
-        return said("positive")
-
-    server.answer = slow
-    from auditor.cli import screen
-
-    class Fast:
-        monotonic = staticmethod(lambda: began + 100 * (real() - began))
-
-    monkeypatch.setattr(screen, "time", Fast)
-    assert texts(server, "--model", "openai:m", "--concurrency", "1", "--max-calls", "8") == 3
-    lines = re.findall(r"ask openai:m · (\d+) · ([\d.]+) a minute", capsys.readouterr().err)
-    told = [int(done) for done, _ in lines]
-    assert told[:3] == [1, 2, 3]  # each answer, the first one too
-    assert all(0.5 < float(rate) < 2.1 for _, rate in lines), lines

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -40,30 +40,11 @@ def said(model: str, text: str) -> str:
 @pytest.fixture(scope="module")
 def server() -> Iterator[Any]:
     with Server(said) as one:
-        threading.Thread(target=one.serve_forever, daemon=True).start()
         yield one
-        one.shutdown()
-
-
-@pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Nursery:
-    return Nursery(tmp_path_factory.mktemp("nursery"))
 
 
 def jobs(server: Server, folder: Path) -> list[str]:
-    args = [
-        "run",
-        "--task",
-        "sentiment",
-        "--limit",
-        "66",
-        "--attributes",
-        "age,gender",
-        "--per-seed",
-        "2",
-        "--jobs",
-        "2",
-    ]
+    args = [*shlex.split("run --task sentiment --limit 66 --attributes age,gender --per-seed 2 --jobs 2")]
     args += ["--model", "openai:served-model", "--base-url", server.url, "--replicates", "2", "--no-cache", "--yes"]
     return [*args, "--concurrency", str(IN_FLIGHT), "--out", str(folder)]
 

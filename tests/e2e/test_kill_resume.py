@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from random import Random
@@ -30,15 +30,7 @@ def arguments(server: Server, folder: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def server() -> Any:
     with Server() as one:
-        thread = threading.Thread(target=one.serve_forever, daemon=True)
-        thread.start()
         yield one
-        one.shutdown()
-
-
-@pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Nursery:
-    return Nursery(tmp_path_factory.mktemp("nursery"))
 
 
 @pytest.fixture(scope="module")
@@ -95,28 +87,14 @@ def test_calls_of_a_function_that_were_only_queued_are_not_spent(tmp_path: Path)
 
     def started(*argv: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, "-c", code, *argv],
-            cwd=tmp_path,
-            env=environment,
-            stderr=subprocess.DEVNULL,
+            [sys.executable, "-c", code, *argv], cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-        )
+        )  # fmt: skip
 
     def asked() -> int:
         return len((tmp_path / "asked.txt").read_text().splitlines())
 
-    args = [
-        "run",
-        "--task",
-        "sentiment",
-        "--model",
-        "python:noted:classify",
-        "--no-cache",
-        "--out",
-        "runs",
-        "--yes",
-        "--anyway",
-    ]
+    args = [*shlex.split("run --task sentiment --model python:noted:classify --no-cache --out runs --yes --anyway")]
     with started(*args, "--max-calls", "120") as audit:
         deadline = time.monotonic() + 120
         while asked() < 30:
@@ -170,20 +148,11 @@ def test_workers_end_with_their_parent(tmp_path: Path, number: signal.Signals) -
     script = tmp_path / "start.py"
     script.write_text(JOBS)
     texts = tmp_path / "texts.txt"  # so many that no machine is done before the workers are seen at work
-    texts.write_text("".join(f"The man number {n} sold his car to a woman of {n}.\n" for n in range(100_000)))
+    texts.write_text("".join(f"The man number {n} sold his car to a woman of {n}.\n" for n in range(20_000)))
     args = [
-        "--task",
-        "sentiment",
-        "--model",
-        "reviews",
-        "--data",
-        str(texts),
-        "--jobs",
-        "2",
-        "--no-cache",
-        "--out",
+        *shlex.split("--task sentiment --model reviews --data"), str(texts), "--jobs", "2", "--no-cache", "--out",
         str(tmp_path / "out"),
-    ]
+    ]  # fmt: skip
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, str(script), *args]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:

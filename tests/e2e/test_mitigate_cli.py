@@ -8,8 +8,8 @@ import os
 import re
 import signal
 import subprocess
-import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,6 @@ LESS = {MINE: 25}  # points for everybody
 def screener(model: str, text: str) -> str:
     """Scores a resume by its words, less for Black names: by how much hangs on the prompt."""
     found = re.search(r"<application>\n(?:Applicant: (\S+) \S+\n\n)?(.*)</application>(.*)", text, re.DOTALL)
-    assert found is not None
     words = re.sub(r"\W+", " ", found[2].replace(BLANK, ""))
     score = 40 + hashlib.sha256(words.encode()).digest()[0] // 5
     if found[1] in BLACK:
@@ -39,10 +38,8 @@ def screener(model: str, text: str) -> str:
     return json.dumps({"score": score, "decision": decision})
 
 
-def test_changed_prompts_reduce_reverse_and_change_nothing(tmp_path: Path) -> None:
-    server = Server(screener, whole=True)
-    server.delay_s = 0
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+def test_changed_prompts_reduce_reverse_and_change_nothing(tmp_path: Path, serve: Callable[..., Server]) -> None:
+    server = serve(screener, whole=True)
     environment = dict(os.environ) | {"AUDIT_CACHE": str(tmp_path / "c")}
 
     def run(*argv: str, code: int = 0) -> dict[str, Any]:
@@ -87,14 +84,10 @@ def test_changed_prompts_reduce_reverse_and_change_nothing(tmp_path: Path) -> No
     few = run("mitigate", "latest", "--with", "ignore", "--base-url", server.url, "--max-calls", "60")
     assert few["texts"] < trial["texts"]
     assert "enough for" in few["notes"][0]
-    server.shutdown()
-    server.server_close()
 
 
-def test_a_trial_that_was_killed_goes_on(tmp_path: Path) -> None:
-    server = Server(screener, whole=True)
-    server.delay_s = 0.005
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+def test_a_trial_that_was_killed_goes_on(tmp_path: Path, serve: Callable[..., Server]) -> None:
+    server = serve(screener, whole=True, delay_s=0.005)
     environment = dict(os.environ) | {"AUDIT_CACHE": str(tmp_path / "c")}
 
     def run(*argv: str) -> subprocess.CompletedProcess[str]:
@@ -136,5 +129,3 @@ def test_a_trial_that_was_killed_goes_on(tmp_path: Path) -> None:
     changed = run("resume", str(folder), "--yes")
     assert (changed.returncode, server.asked.total()) == (2, again)
     assert "mine.txt changed" in changed.stderr
-    server.shutdown()
-    server.server_close()

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,6 @@ def screener(lowered: int) -> Callable[[str, str], str]:
 
     def reply(model: str, text: str) -> str:
         found = re.search(r"<application>\n(?:Applicant: (\S+) \S+\n\n)?(.*)</application>", text, re.DOTALL)
-        assert found is not None
         words = re.sub(r"\W+", " ", found[2])
         score = 30 + hashlib.sha256(words.encode()).digest()[0] // 5
         score -= lowered if found[1] in BLACK else 0
@@ -36,17 +34,13 @@ def screener(lowered: int) -> Callable[[str, str], str]:
 
 
 @pytest.mark.parametrize("lowered", [0, 10])
-def test_a_lower_score_for_some_names(tmp_path: Path, lowered: int) -> None:
-    server = Server(screener(lowered))
-    server.delay_s = 0
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+def test_a_lower_score_for_some_names(tmp_path: Path, serve: Callable[..., Server], lowered: int) -> None:
+    server = serve(screener(lowered))
     argv = "--task resume --model openai:screener --limit 48 --carrier name --attributes race --groups race:black/white"
     done = audit(
         *argv.split(), "--base-url", server.url, "--max-calls", "1000", "--format", "json",
         "--out", tmp_path / "runs", cwd=tmp_path, environment=dict(os.environ) | {"AUDIT_CACHE": str(tmp_path / "c")},
     )  # fmt: skip
-    server.shutdown()
-    server.server_close()
     assert done.returncode == 0, done.stderr
     record: dict[str, Any] = json.loads(done.stdout)
     (claim,) = [c for c in record["claims"] if c["family"] == "net" and c["scale"] == "number"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,7 @@ pytestmark = pytest.mark.e2e
 @pytest.fixture
 def server() -> Any:
     with Server() as one:
-        threading.Thread(target=one.serve_forever, daemon=True).start()
         yield one
-        one.shutdown()
 
 
 @pytest.fixture

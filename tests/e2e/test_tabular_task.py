@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from nursery import Server
 
 from auditor.cli.main import run as audit
 from auditor.core.errors import ConfigError
@@ -35,73 +35,26 @@ def silent_for_widows(row: dict[str, str]) -> str:
     return "It depends on many things." if row["marital status"] == "widowed" else planted(row)
 
 
-class Server(ThreadingHTTPServer):
-    """An OpenAI-compatible server that answers by a rule on the row, and notes what it was asked."""
-
-    daemon_threads = True
-    request_queue_size = 128  # so that no connection is refused and none asked twice
+class Rows(Server):
+    """Answers by a rule on the row."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.asked: Counter[str] = Counter()
-        self.lock = threading.Lock()
-        self.rule = planted
-        self.status = 200
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Server
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        text = body["messages"][-1]["content"]
-        with self.server.lock:
-            self.server.asked[text] += 1
-        said = self.server.rule(dict(re.findall(r"^ *([a-z ]+): (.*)$", text, re.M)))
-        message = {"role": "assistant", "content": said}
-        value = {
-            "id": "x",
-            "object": "chat.completion",
-            "created": 0,
-            "model": "served-model",
-            "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-            "usage": {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10},
-        }
-        data = json.dumps(value if self.server.status == 200 else {"error": {"message": "no"}}).encode()
-        self.send_response(self.server.status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *args: Any) -> None:
-        """Say nothing."""
+        super().__init__(lambda model, text: self.rule(dict(re.findall(r"^ *([a-z ]+): (.*)$", text, re.M))), delay_s=0)
+        self.rule: Callable[[dict[str, str]], str] = planted
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OPENAI_API_KEY", "x")
-    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
-    with Server() as one:
-        thread = threading.Thread(target=one.serve_forever, daemon=True)
-        thread.start()
+def server(place: Path) -> Iterator[Rows]:
+    with Rows() as one:
         yield one
-        one.shutdown()
-        thread.join()
 
 
-def command(server: Server, *extra: str) -> list[str]:
+def command(server: Rows, *extra: str) -> list[str]:
     base = ["tabular", "--task", "lending", "--model", "openai:served-model", "--base-url", server.url]
     return [*base, "--method", "aequitas", "--format", "json", *extra]
 
 
-def test_finds_the_planted_rule_within_the_limit(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+def test_finds_the_planted_rule_within_the_limit(server: Rows, capsys: pytest.CaptureFixture[str]) -> None:
     code = audit(command(server, "--set", "generated=60", "--max-calls", "2000"))
     record = json.loads(capsys.readouterr().out)
     assert (code, record["status"]) == (0, "complete")
@@ -125,7 +78,7 @@ def test_finds_the_planted_rule_within_the_limit(server: Server, capsys: pytest.
     assert audit(["verify", str(folder)]) == 0
 
 
-def test_a_limit_is_never_exceeded(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_limit_is_never_exceeded(server: Rows, capsys: pytest.CaptureFixture[str]) -> None:
     extra = ["--set", "generated=100000", "--max-calls", "121", "--no-cache"]
     code = audit(command(server, *extra))
     captured = capsys.readouterr()
@@ -146,7 +99,7 @@ def test_a_limit_is_never_exceeded(server: Server, capsys: pytest.CaptureFixture
     assert audit(["verify", str(folder)]) == 0
 
 
-def test_rows_without_an_answer_are_not_judged(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_without_an_answer_are_not_judged(server: Rows, capsys: pytest.CaptureFixture[str]) -> None:
     server.rule = silent_for_widows
     code = audit(command(server, "--set", "global_n=80", "--set", "local_n=1", "--max-calls", "600"))
     record = json.loads(capsys.readouterr().out)
@@ -163,7 +116,7 @@ def test_rows_without_an_answer_are_not_judged(server: Server, capsys: pytest.Ca
     assert "got no label" in (folder / "report.html").read_text(encoding="utf-8")
 
 
-def test_themis_reads_rows_from_a_file(server: Server, tmp_path: Path) -> None:
+def test_themis_reads_rows_from_a_file(server: Rows, tmp_path: Path) -> None:
     lines = ["sex,marital_status,monthly_income,paid"]
     lines += [
         f"{s},{m},{i},yes" for s in ("female", "male") for m in ("single", "widowed") for i in (2000, 3000, 6000, 7000)
@@ -172,16 +125,10 @@ def test_themis_reads_rows_from_a_file(server: Server, tmp_path: Path) -> None:
     server.rule = silent_for_widows
     run = audit_table(
         TabularPlan(
-            data="people.csv",
-            target="paid",
-            task="lending",
-            model="openai:served-model",
-            base_url=server.url,
-            protected=("sex",),
-            options={"max_samples": 300, "confidence": 0.95},
-            out="",
+            data="people.csv", target="paid", task="lending", model="openai:served-model", base_url=server.url,
+            protected=("sex",), options={"max_samples": 300, "confidence": 0.95}, out="",
         )
-    )
+    )  # fmt: skip
     score = next(s for s in run.result.scores if s.name == "causal")
     assert score.estimate.n_skipped > 0
     assert run.record["tabular"]["schema"]["protected"] == ["sex"]
@@ -189,8 +136,8 @@ def test_themis_reads_rows_from_a_file(server: Server, tmp_path: Path) -> None:
     assert run.record["tabular"]["answers"]["rows"]["unparsed"] > 0
 
 
-def test_a_server_that_refuses_everything(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    server.status = 401
+def test_a_server_that_refuses_everything(server: Rows, capsys: pytest.CaptureFixture[str]) -> None:
+    server.agent = lambda body: (401, {"error": {"message": "no"}})
     assert audit(command(server, "--max-calls", "20")) == 2
     assert "answered nothing" in capsys.readouterr().err
 
@@ -205,13 +152,13 @@ def test_a_server_that_refuses_everything(server: Server, capsys: pytest.Capture
         (["--protected", "religion"], "--protected 'religion': no such column"),
     ],
 )
-def test_what_cannot_run(server: Server, capsys: pytest.CaptureFixture[str], extra: list[str], message: str) -> None:
+def test_what_cannot_run(server: Rows, capsys: pytest.CaptureFixture[str], extra: list[str], message: str) -> None:
     assert audit(command(server, *extra, "--yes")) == 2
     assert message in " ".join(capsys.readouterr().err.split())
     assert not server.asked
 
 
-def test_the_income_task_and_its_rows(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_income_task_and_its_rows(server: Rows, capsys: pytest.CaptureFixture[str]) -> None:
     server.rule = lambda row: "above" if int(row["hours per week"]) > 40 + 10 * (row["sex"] == "female") else "below"
     argv = [*command(server, "--set", "generated=100", "--max-calls", "300")]
     argv[2] = "income"

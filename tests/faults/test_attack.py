@@ -16,30 +16,10 @@ from subprocess import PIPE
 from typing import Any
 
 import pytest
+from commands import Capture, Patch, said
 from nursery import Handler, Server
 
 from auditor.cli.main import run
-
-Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in, with a cache of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
-    monkeypatch.setenv("OPENAI_API_KEY", "k" * 12)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    return tmp_path
-
-
-def said(capsys: Capture, *argv: object) -> tuple[int, str]:
-    """Exit code of a command, and what it prints, as one line."""
-    capsys.readouterr()
-    code = run(list(map(str, argv)))
-    captured = capsys.readouterr()
-    return code, " ".join((captured.out + captured.err).split())
-
 
 # -- signatures -----------------------------------------------------------------------------------------
 
@@ -92,7 +72,7 @@ main(["--task", "sentiment", "--model", "vader", "--limit", "2", "--out", "runs"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [4, 5, 7, 10, 15, 25, 40])
+@pytest.mark.parametrize("n", [4, 7, 15, 40])
 def test_ctrl_c_while_modules_load_exits_130_without_a_traceback(n: int, place: Path) -> None:
     done = subprocess.run([sys.executable, "-c", STARTING.format(n=n)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 130, done.stderr
@@ -124,10 +104,8 @@ def test_a_run_whose_folder_is_deleted_asks_nothing_more(start: str, place: Path
         return "positive"
 
     with Server(reply) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
         more = ["--base-url", server.url, "--concurrency", "4", "--no-cache", "--out", "runs", "--max-calls", "900"]
         code, told = said(capsys, *shlex.split(start), *more)
-        server.shutdown()
     assert code == 2, told
     assert "deleted" in told
     assert len(asked) <= 20 + 2 * 8  # what was under way, of two models
@@ -150,13 +128,11 @@ def test_a_client_that_goes_away_ends_the_asking(place: Path) -> None:
         return "positive"
 
     with Server(reply) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
         goal = "Does the sentiment of film reviews change with gender?"
         argv = ["mcp", goal, "--model", "openai:one", "--base-url", server.url, "--max-calls", "3000"]
         argv += ["--no-cache", "--concurrency", "4", "--out", "runs"]
         code = f"from auditor.cli.main import main; main({argv!r})"
         with subprocess.Popen([sys.executable, "-c", code], stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True) as client:
-            assert client.stdin is not None
             about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
             run = {"purpose": "pilot", "attributes": ["gender"], "texts": 60, "why": "a first look"}
             for message in (
@@ -173,7 +149,6 @@ def test_a_client_that_goes_away_ends_the_asking(place: Path) -> None:
             assert client.wait(120) == 3, client.stderr
         server.settle()
         assert sum(server.asked.values()) <= 10 + 4
-        server.shutdown()
     (session,) = (json.loads(p.read_text()) for p in place.glob("runs/agent-*/session.json"))
     assert session["status"] == "partial"
     assert "client went away" in session["status_reason"]
@@ -186,8 +161,7 @@ class Counting(Server):
     """Answers anything, and notes the headers that it is sent."""
 
     def __init__(self) -> None:
-        super().__init__(lambda model, text: "positive")
-        self.delay_s = 0
+        super().__init__(lambda model, text: "positive", delay_s=0)
         self.leaked: set[str] = set()
 
     def finish_request(self, request: Any, client_address: Any) -> None:
@@ -204,9 +178,7 @@ class Counting(Server):
 @pytest.fixture
 def server() -> Iterator[Counting]:
     with Counting() as one:
-        threading.Thread(target=one.serve_forever, daemon=True).start()
         yield one
-        one.shutdown()
 
 
 TEXTS = "run --task sentiment --limit 4 --attributes gender --max-calls 40 --full-plan"
@@ -215,10 +187,7 @@ BEGUN = {  # what makes a folder, and the command that goes on with it
     "rows": ("tabular --task lending --protected sex --max-calls 4", "resume RUN --max-calls 8"),
     "trial": (TEXTS, "mitigate RUN --with ignore --max-calls 200"),
     "again": (TEXTS, "show RUN VARIANT --again --replicates 1"),
-    "session": (
-        "agent 'Do film reviews by women get another sentiment?' --limit 30 --max-calls 60",
-        "resume RUN",
-    ),
+    "session": ("agent 'Do film reviews by women get another sentiment?' --limit 30 --max-calls 60", "resume RUN"),
 }  # fmt: skip
 
 
@@ -247,7 +216,7 @@ def going_on(kind: str, folder: Path) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", BEGUN)
 def test_consent_names_what_leaves_the_machine(
-    kind: str, place: Path, server: Counting, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    kind: str, place: Path, server: Counting, monkeypatch: Patch, capsys: Capture
 ) -> None:
     monkeypatch.setenv("AWS_SECRET", "hidden-value")
     folder = make(BEGUN[kind][0], server.url)
@@ -284,7 +253,7 @@ def forged(folder: Path, **changes: object) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["texts", "rows"])
 def test_a_plan_without_fingerprints_is_not_gone_on_with(
-    kind: str, place: Path, server: Counting, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    kind: str, place: Path, server: Counting, monkeypatch: Patch, capsys: Capture
 ) -> None:
     monkeypatch.setenv("AWS_SECRET", "hidden-value")
     folder = forged(make(BEGUN[kind][0], server.url), fingerprints={})
@@ -310,9 +279,7 @@ def test_a_plan_without_limits_asks_again(kind: str, place: Path, server: Counti
     assert server.asked
 
 
-def test_consent_names_the_server_and_the_variables_of_a_file(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
+def test_consent_names_the_server_and_the_variables_of_a_file(place: Path, monkeypatch: Patch, capsys: Capture) -> None:
     monkeypatch.setenv("THEIR_KEY", "hidden-value")
     Path("theirs.yaml").write_text(
         "format: 1\nurl: http://127.0.0.1:9/ask\nheaders: {X-Key: '${THEIR_KEY}'}\n"
@@ -406,9 +373,7 @@ PROXIED = {
 @pytest.mark.e2e
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", PROXIED)
-def test_a_proxy_is_named(
-    kind: str, place: Path, server: Counting, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
+def test_a_proxy_is_named(kind: str, place: Path, server: Counting, monkeypatch: Patch, capsys: Capture) -> None:
     for name in ("NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy", "http_proxy"):
         monkeypatch.delenv(name, raising=False)
     proxy = server.url.removesuffix("/v1").removeprefix("http://")

@@ -4,59 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import sys
-import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Capture, said
 from nursery import Server
 
 import auditor
 from auditor.cli.main import run
 
-Capture = pytest.CaptureFixture[str]
+pytestmark = pytest.mark.usefixtures("place")
+
 MOST = 60  # calls of a run that stops
 FEMALE = re.compile(r"\b(she|her|woman|women|girl|mother|wife|sister|daughter|aunt|actress)\b", re.IGNORECASE)
 PRAISE = re.compile(r"\b(wonderful|best|superb|loved|delight|brilliant|great|excellent|beautiful)\w*", re.IGNORECASE)
-
-
-@pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty folder to work in, with a cache of its own and a key."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
-    monkeypatch.setenv("OPENAI_API_KEY", "k" * 12)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[[Callable[[str], str]], Server]]:
-    """A server for each function from a prompt to an answer; it counts what it is asked."""
-    running: list[Server] = []
-
-    def start(answer: Callable[[str], str]) -> Server:
-        server = Server(lambda model, text: answer(text))
-        server.delay_s = 0.0
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        running.append(server)
-        return server
-
-    yield start
-    for server in running:
-        server.shutdown()
-        server.server_close()
-
-
-def said(capsys: Capture, command: str) -> tuple[int, str]:
-    """Exit code of a command, and what it prints, as one line."""
-    capsys.readouterr()
-    code = run(shlex.split(command))
-    captured = capsys.readouterr()
-    return code, " ".join((captured.out + captured.err).split())
 
 
 def calls(server: Server) -> int:
@@ -82,15 +47,10 @@ HOSTED = "--model openai:m --no-cache --out runs --base-url"
     ],
 )
 def test_a_model_that_answers_everything_alike_is_asked_sixty_times_at_most(
-    task: str,
-    answer: str,
-    more: str,
-    tries: list[str],
-    serve: Callable[[Callable[[str], str]], Server],
-    capsys: Capture,
+    task: str, answer: str, more: str, tries: list[str], serve: Callable[..., Server], capsys: Capture
 ) -> None:
-    server = serve(lambda text: answer)
-    code, text = said(capsys, f"run --task {task} {more} {HOSTED} {server.url} --yes")
+    server = serve(lambda model, text: answer)
+    code, text = said(capsys, f"run --task {task} --limit 30 --attributes gender {more} {HOSTED} {server.url} --yes")
     assert code == 3, text
     assert "openai:m cannot be judged: all its " in text
     assert "must get different answers" in text
@@ -102,13 +62,13 @@ def test_a_model_that_answers_everything_alike_is_asked_sixty_times_at_most(
 
 
 def test_a_stopped_run_is_a_run_that_resume_finishes_without_paying_twice(
-    serve: Callable[[Callable[[str], str]], Server], capsys: Capture
+    serve: Callable[..., Server], capsys: Capture
 ) -> None:
     plan = f"run --task sentiment --limit 24 --attributes gender {HOSTED}"
-    whole = serve(lambda text: "positive")
+    whole = serve(lambda model, text: "positive")
     code, text = said(capsys, f"{plan} {whole.url} --yes --anyway --out whole")
     assert code == 0, text
-    server = serve(lambda text: "positive")
+    server = serve(lambda model, text: "positive")
     code, text = said(capsys, f"{plan} {server.url} --yes")
     assert code == 3
     spent = calls(server)

@@ -11,20 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Capture, said
 
 from auditor.cli.main import run
 
-Capture = pytest.CaptureFixture[str]
+pytestmark = pytest.mark.usefixtures("place")
+
 TEXTS = 24
 PEOPLE = ("female", "male")
 YES = {"female": 10, "male": 18}  # texts of 24 with the answer "yes"
-
-
-@pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def table(name: str, header: str, rows: Iterable[Sequence[object]]) -> None:
@@ -42,14 +37,6 @@ def answers(write: Callable[[bool], str] = lambda good: "yes" if good else "no")
 def scores(write: Callable[[int], str] = str) -> list[tuple[str, str, str]]:
     """Question, gender, score: women get three points fewer."""
     return [(f"q{n}", g, write(20 + n % 9 - 3 * (g == "female"))) for n in range(TEXTS) for g in PEOPLE]
-
-
-def said(capsys: Capture, command: str) -> tuple[int, str]:
-    """Exit code of a command, and what it prints, as one line."""
-    capsys.readouterr()
-    code = run(shlex.split(command))
-    captured = capsys.readouterr()
-    return code, " ".join((captured.out + captured.err).split())
 
 
 def imported(capsys: Capture, command: str) -> dict[str, Any]:
@@ -107,37 +94,26 @@ MAP = 'text = "question"\nanswer = "answer"\nfavourable = "yes"\n[groups]\ngende
         ("", '[unmarked]\ngender = "mael"\n', ("unmarked.gender", "Did you mean 'male'")),
         ("", '[split.gender.mael]\nsex = "male"\n', ("split.gender", "Did you mean 'male'")),
         ("", '[parts]\nquestoin = "(?P<n>[0-9]+)"\n', ("'questoin'", "Did you mean 'question'")),
+        ("", ('answer = "answer"', 'answer = "anwser"'), ("Did you mean 'answer'",)),
+        ("", ('favourable = "yes"', 'favourable = "yse"'), ("Did you mean 'yes'",)),
+        ("", ('favourable = "yes"', 'favorable = "yes"'), ("did you mean favourable? Roles are",)),
+        ("", ('gender = "gender"', 'gender = "gendr"'), ("Did you mean 'gender'",)),
     ],
 )
 def test_a_value_that_the_table_lacks_is_refused_and_what_exists_is_named(
-    options: str, more: str | None, told: tuple[str, ...], capsys: Capture
+    options: str, more: str | tuple[str, str] | None, told: tuple[str, ...], capsys: Capture
 ) -> None:
+    """``more`` is put behind a mapping, or changes it."""
     table("yn.csv", "question gender answer", answers())
     if more is not None:
-        Path("map.toml").write_text(MAP + more, encoding="utf-8")
+        text = MAP.replace(*more) if isinstance(more, tuple) else MAP + more
+        Path("map.toml").write_text(text, encoding="utf-8")
         options += " --map map.toml"
     code, printed = said(capsys, f"import yn.csv {options}")
     assert code == 2, printed
     for one in told:
         assert one in printed
     assert not Path("reports").exists()
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
-        ('answer = "answer"', 'answer = "anwser"', "Did you mean 'answer'"),
-        ('favourable = "yes"', 'favourable = "yse"', "Did you mean 'yes'"),
-        ('favourable = "yes"', 'favorable = "yes"', "did you mean favourable? Roles are"),
-        ('gender = "gender"', 'gender = "gendr"', "Did you mean 'gender'"),
-    ],
-)
-def test_a_slip_in_a_mapping_is_refused(old: str, new: str, told: str, capsys: Capture) -> None:
-    table("yn.csv", "question gender answer", answers())
-    Path("map.toml").write_text(MAP.replace(old, new), encoding="utf-8")
-    code, printed = said(capsys, "import yn.csv --map map.toml")
-    assert code == 2
-    assert told in printed
 
 
 def test_values_that_are_there_count_however_they_are_spelled(capsys: Capture) -> None:
@@ -244,14 +220,11 @@ def test_answers_in_results_of_promptfoo_are_unwrapped(as_object: bool, capsys: 
 
     results = [
         {
-            "vars": {"question": text, "gender": gender},
-            "provider": {"id": "openai:some-model"},
-            "response": {"output": output(said), "cached": False},
-            "success": True,
-            "score": 1,
+            "vars": {"question": text, "gender": gender}, "provider": {"id": "openai:some-model"},
+            "response": {"output": output(said), "cached": False}, "success": True, "score": 1,
         }
         for text, gender, said in answers(WRITTEN["json"])
-    ]
+    ]  # fmt: skip
     document = {
         "results": {"version": 3, "results": results},
         "config": {"tests": [{"vars": one["vars"]} for one in results]},

@@ -6,18 +6,16 @@ import csv
 import json
 import re
 import shlex
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Capture, said
 from nursery import Server
 
 from auditor import audit
-from auditor.cli.main import run
 
-Capture = pytest.CaptureFixture[str]
 STARS = ("5 - great", "3 - ok", "1 - bad")
 TEXTS = [
     f"My {who} is a {what} person." for who in ("mother", "son", "wife", "uncle") for what in ("kind", "loud", "shy")
@@ -25,27 +23,17 @@ TEXTS = [
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in, with texts, a cache of its own, and functions that answer with stars."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "t.txt").write_text("\n".join(TEXTS) + "\n")
-    (tmp_path / "starred.py").write_text(
+def place(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with texts, and functions that answer with stars."""
+    monkeypatch.syspath_prepend(str(place))
+    (place / "t.txt").write_text("\n".join(TEXTS) + "\n")
+    (place / "starred.py").write_text(
         "def stars(text):\n"
         "    return '1 - bad' if 'mother' in text or 'wife' in text else '5 - great' if 'kind' in text else '3 - ok'\n"
         "def ok(text):\n"
         "    return '3 - ok'\n"
     )
-    return tmp_path
-
-
-def said(capsys: Capture, command: str) -> tuple[int, str]:
-    """Exit code of a command, and what it prints, as one line."""
-    capsys.readouterr()
-    code = run(shlex.split(command))
-    captured = capsys.readouterr()
-    return code, " ".join((captured.out + captured.err).split())
+    return place
 
 
 def stars(text: str) -> str:
@@ -58,26 +46,33 @@ def stars(text: str) -> str:
 PAIRS = "text_a,text_b,gender_a,gender_b\nShe is kind.,He is kind.,female,male\n"
 
 
+REFUSED = [
+    ("--reference gender:mael", ("'mael'", "Did you mean 'male'", "'female'")),
+    ("--reference gendr:male", ("'gendr'", "Did you mean 'gender'")),
+    ("--reference race:white,gender:Male", ("'Male'", "Did you mean 'male'?")),
+    ("--groups gender:femal", ("'femal'", "Did you mean female")),
+    ("--groups gendr:female", ("'gendr'", "Did you mean gender")),
+    ("--favourable postive", ("'postive'", "Did you mean 'positive'", "'negative'")),
+    ('--labels "a,b" --favourable c', ("'c'", "There are: 'a', 'b'")),
+    ('--labels "a"', ("--labels", "at least two")),
+    ('--labels "a,A"', ("--labels", "'A' names both")),
+    ("--data pairs.csv --reference gender:mael", ("'mael'", "Did you mean 'male'", "There are: 'female', 'male'.")),
+    ("--suite grammar --task coreference --reference gender:mael", ("'mael'", "Did you mean 'male'")),
+    ("--task letter --favourable good", ("--favourable", "has no labels")),
+    ("--task support --labels a,b", ("--labels", "conversation")),
+    ("--task own.yaml --labels a,b", ("--labels", "own", "write the labels there")),
+]
+COMMANDS = ("generate", "plan freeze --output frozen.toml", "run --dry-run")
+
+
 @pytest.mark.parametrize(
-    ("option", "told"),
+    ("command", "option", "told"),
     [
-        ("--reference gender:mael", ("'mael'", "Did you mean 'male'", "'female'")),
-        ("--reference gendr:male", ("'gendr'", "Did you mean 'gender'")),
-        ("--reference race:white,gender:Male", ("'Male'", "Did you mean 'male'?")),
-        ("--groups gender:femal", ("'femal'", "Did you mean female")),
-        ("--groups gendr:female", ("'gendr'", "Did you mean gender")),
-        ("--favourable postive", ("'postive'", "Did you mean 'positive'", "'negative'")),
-        ('--labels "a,b" --favourable c', ("'c'", "There are: 'a', 'b'")),
-        ('--labels "a"', ("--labels", "at least two")),
-        ('--labels "a,A"', ("--labels", "'A' names both")),
-        ("--data pairs.csv --reference gender:mael", ("'mael'", "Did you mean 'male'", "There are: 'female', 'male'.")),
-        ("--suite grammar --task coreference --reference gender:mael", ("'mael'", "Did you mean 'male'")),
-        ("--task letter --favourable good", ("--favourable", "has no labels")),
-        ("--task support --labels a,b", ("--labels", "conversation")),
-        ("--task own.yaml --labels a,b", ("--labels", "own", "write the labels there")),
+        *(("run", *row) for row in REFUSED),
+        *((command, *row) for command in COMMANDS for row in (REFUSED[3], REFUSED[5], REFUSED[7])),
+        *((command, *REFUSED[0]) for command in COMMANDS[1:]),  # the first compares nothing
     ],
 )
-@pytest.mark.parametrize("command", ["run", "generate", "plan freeze --output frozen.toml", "run --dry-run"])
 def test_a_name_that_nothing_has_is_refused_and_what_exists_is_named(
     command: str, option: str, told: Sequence[str], place: Path, capsys: Capture
 ) -> None:
@@ -85,8 +80,6 @@ def test_a_name_that_nothing_has_is_refused_and_what_exists_is_named(
     (place / "own.yaml").write_text("labels: [x, y]\n")
     model = "" if command == "generate" else "--model python:starred:ok"
     data = "" if "--data" in option or "grammar" in option else "--data t.txt"
-    if command == "generate" and "--reference" in option:
-        return  # it compares nothing and has no such option
     code, text = said(capsys, f"{command} {model} {data} {option}")
     assert code == 2, text
     assert all(part in text for part in told), text
@@ -198,17 +191,14 @@ def test_a_generated_prompt_lists_the_labels(place: Path, capsys: Capture) -> No
 
 
 @pytest.mark.slow
-def test_a_hosted_model_is_asked_a_plain_prompt(place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hosted_model_is_asked_a_plain_prompt(place: Path, capsys: Capture) -> None:
     asked: list[str] = []
 
     def answer(model: str, prompt: str) -> str:
         asked.append(prompt)
         return "```json\n" + json.dumps({"label": stars(prompt)}) + "\n```"
 
-    monkeypatch.setenv("OPENAI_API_KEY", "k" * 12)
-    with Server(answer) as server:
-        server.delay_s = 0.0
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with Server(answer, delay_s=0) as server:
         command = f"run --model openai:m --base-url {server.url} --data t.txt --attributes gender --yes"
         code, text = said(capsys, f'{command} --labels "{",".join(STARS)}" --favourable "5 - great"')
         assert code == 0, text
@@ -218,7 +208,6 @@ def test_a_hosted_model_is_asked_a_plain_prompt(place: Path, capsys: Capture, mo
         assert "unreadable 0" in text
         code, text = said(capsys, f"doctor --model openai:m --base-url {server.url} --labels '{','.join(STARS)}'")
         assert code == 0, text
-        server.shutdown()
 
 
 # -- answers that are not read -----------------------------------------------------------------------------
@@ -355,8 +344,13 @@ def test_rows_that_are_left_out_are_counted(place: Path, capsys: Capture) -> Non
 HEADER = " Customer Review "
 
 
-@pytest.mark.parametrize("name", ["Customer Review", " Customer Review", "Customer Review\t"])
-@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "dicts", "pandas", "polars", "arrow"])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("csv", "Customer Review"), ("csv", "Customer Review\t"),
+        *((kind, " Customer Review") for kind in ("jsonl", "parquet", "dicts", "pandas", "polars", "arrow")),
+    ],
+)  # fmt: skip
 def test_blanks_around_names_of_columns_do_not_count(kind: str, name: str, place: Path) -> None:
     columns = {HEADER: TEXTS, "label ": ["positive", "negative"] * 6}
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

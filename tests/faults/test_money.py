@@ -13,25 +13,20 @@ from typing import Any
 
 import fault_server
 import pytest
+from commands import Capture, said
 from fault_server import MIXES, FaultServer, Mix, by_digest, completion, prompt_key
 
 import auditor
-from auditor.cli.main import run
 
 pytestmark = pytest.mark.e2e
-Capture = pytest.CaptureFixture[str]
 PRICED = ["--price", "1000,2000"]  # so that every amount shows
 ALONE_S, TIMEOUT_S = 0.2, 0.6
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in, with a cache of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
-    monkeypatch.setenv("OPENAI_API_KEY", "k" * 12)
+def wide(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No line is broken."""
     monkeypatch.setenv("COLUMNS", "200")
-    return tmp_path
 
 
 class Server(FaultServer):
@@ -74,14 +69,6 @@ class Slots(Server):
         self.random = getattr(self, "random", None) or Random(1)
         async with self.slots:
             await asyncio.sleep(self.random.uniform(0.2, 0.5))
-
-
-def said(capsys: Capture, *argv: object) -> tuple[int, str]:
-    """Exit code of a command, and what it prints, as one line."""
-    capsys.readouterr()
-    code = run(list(map(str, argv)))
-    captured = capsys.readouterr()
-    return code, " ".join((captured.out + captured.err).split())
 
 
 def read(pattern: str) -> dict[str, Any]:

@@ -10,12 +10,15 @@ import types
 from pathlib import Path
 
 import pytest
+from commands import Capture, Patch
 
 from auditor.cli import screen
 from auditor.cli.main import run
 
-Capture = pytest.CaptureFixture[str]
 PRAISE = re.compile(r"\b(wonderful|best|superb|loved|delight|brilliant|great|excellent|beautiful)\w*", re.IGNORECASE)
+
+
+pytestmark = pytest.mark.usefixtures("place")
 
 
 class Clock:
@@ -33,7 +36,7 @@ class Clock:
         return "positive" if PRAISE.search(text) else "negative"
 
 
-def clock_of(monkeypatch: pytest.MonkeyPatch, first: float = 1.0) -> Clock:
+def clock_of(monkeypatch: Patch, first: float = 1.0) -> Clock:
     clock = Clock(first)
     monkeypatch.setattr(screen, "time", clock)
     monkeypatch.setitem(sys.modules, "timed", types.SimpleNamespace(model=clock.answer))
@@ -57,22 +60,19 @@ def lines(err: str) -> list[tuple[int, int, float]]:
     ]
 
 
-@pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty folder to work in, and a key."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OPENAI_API_KEY", "k" * 12)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-
-
 PLAN = "run --task sentiment --model python:timed:model --attributes gender --no-cache --out runs"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", [1.0, 4.0])  # the first answers of a run come slowly
-@pytest.mark.parametrize("more", ["--limit 60", "--limit 120 --max-calls 600", "--replicates 1 --max-calls 400"])
+@pytest.mark.parametrize(
+    ("more", "first"),  # the first answers of a run come slowly
+    [
+        ("--limit 60", 1.0), ("--limit 60", 4.0), ("--limit 120 --max-calls 600", 1.0),
+        ("--replicates 1 --max-calls 400", 4.0),
+    ],
+)  # fmt: skip
 def test_what_is_left_is_within_a_third_after_a_tenth(
-    more: str, first: float, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    more: str, first: float, capsys: Capture, monkeypatch: Patch
 ) -> None:
     clock = clock_of(monkeypatch, first)
     _, _, err = said(capsys, f"{PLAN} {more}")
@@ -85,9 +85,7 @@ def test_what_is_left_is_within_a_third_after_a_tenth(
 
 
 @pytest.mark.slow
-def test_after_a_resume_the_line_goes_on_from_what_was_answered(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_resume_the_line_goes_on_from_what_was_answered(capsys: Capture, monkeypatch: Patch) -> None:
     clock = clock_of(monkeypatch)
     assert said(capsys, f"{PLAN} --limit 30 --max-calls 150")[0] == 3
     assert clock.calls == 150
@@ -102,7 +100,7 @@ def test_after_a_resume_the_line_goes_on_from_what_was_answered(
 
 
 @pytest.mark.slow
-def test_the_dry_run_counts_no_more_than_the_limit(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_dry_run_counts_no_more_than_the_limit(capsys: Capture, monkeypatch: Patch) -> None:
     clock_of(monkeypatch)
     plan = "run --task sentiment --model openai:m --limit 30 --attributes gender --price 1,1 --full-plan --dry-run"
     whole = json.loads(said(capsys, f"{plan} --format json")[1])["models"]["openai:m"]

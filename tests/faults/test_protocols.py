@@ -26,27 +26,9 @@ rules:
   when: [today, yesterday, again, twice, at noon, at night, early, late, on Sunday]
 """
 MANY = [
-    "book",
-    "film",
-    "song",
-    "play",
-    "trip",
-    "meal",
-    "room",
-    "car",
-    "bike",
-    "lamp",
-    "chair",
-    "table",
-    "phone",
-    "watch",
-    "coat",
-    "shoe",
-    "ring",
-    "desk",
-    "door",
-    "house",
-]
+    "book", "film", "song", "play", "trip", "meal", "room", "car", "bike", "lamp", "chair", "table", "phone", "watch",
+    "coat", "shoe", "ring", "desk", "door", "house",
+]  # fmt: skip
 MODEL = """
 def longest(text):
     first, *rest = text.split()
@@ -56,13 +38,11 @@ longest.deterministic = True
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "one.txt").write_text(TEXT + "\n", encoding="utf-8")
-    (tmp_path / "by_name.py").write_text(MODEL, encoding="utf-8")
-    return tmp_path
+def place(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(str(place))
+    (place / "one.txt").write_text(TEXT + "\n", encoding="utf-8")
+    (place / "by_name.py").write_text(MODEL, encoding="utf-8")
+    return place
 
 
 def audited(capsys: Capture, line: str) -> tuple[dict[str, Any], str, str]:
@@ -107,7 +87,6 @@ def test_astraea_names_the_limit_that_gives_an_index(capsys: Capture) -> None:
     record, screen, page = audited(capsys, f"{grammar(MANY)} --limit 60")
     assert indices(record) == []
     named = re.search(r"About --limit ([\d,]+) is enough for one rule", screen)
-    assert named is not None
     assert named[0] in page
     enough, screen, _ = audited(capsys, f"{grammar(MANY)} --limit {named[1].replace(',', '')}")
     assert indices(enough)

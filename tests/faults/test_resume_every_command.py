@@ -49,10 +49,7 @@ CASES = {
         "--fail-on 'failed > 99%' --anyway",
         "resume RUN --max-calls 6000 --max-cost 9 --max-seconds 800 --format json",
     ),
-    "frozen": (
-        "run --plan plan.json --base-url {url} --concurrency 4 --no-cache --out runs",
-        "resume RUN",
-    ),
+    "frozen": ("run --plan plan.json --base-url {url} --concurrency 4 --no-cache --out runs", "resume RUN"),
     "redacted": (
         "run --task sentiment --data texts.csv --column text=words --limit 8 --redact --model openai:one "
         "--base-url {url} --concurrency 4 --max-calls 5000 --out runs",
@@ -160,8 +157,7 @@ class Gated(Server):
     def __init__(self) -> None:
         self.calls, self.open = 0, 10**9
         self.full, self.going = threading.Event(), threading.Event()
-        super().__init__(self.held)
-        self.delay_s = 0
+        super().__init__(self.held, delay_s=0)
 
     def held(self, model: str, text: str) -> str:
         with self.lock:
@@ -176,10 +172,8 @@ class Gated(Server):
 @pytest.fixture
 def server() -> Iterator[Gated]:
     with Gated() as one:
-        threading.Thread(target=one.serve_forever, daemon=True).start()
         yield one
         one.going.set()
-        one.shutdown()
 
 
 def furnish(folder: Path, url: str) -> None:
@@ -254,10 +248,9 @@ def test_a_command_that_was_killed_is_finished(name: str, tmp_path: Path, server
 
 
 @pytest.mark.parametrize("kind", ["audit", "agent"])
-def test_values_that_a_program_gives_are_read_again(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_that_a_program_gives_are_read_again(kind: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole numbers where others may stand, numbers of arrays, paths."""
-    monkeypatch.chdir(tmp_path)
-    furnish(tmp_path, "")
+    furnish(place, "")
     calls = itertools.count(1)
 
     def cut_off(text: str) -> str:
@@ -266,14 +259,11 @@ def test_values_that_a_program_gives_are_read_again(kind: str, tmp_path: Path, m
         return "positive" if "man" in text else "negative"
 
     monkeypatch.setitem(sys.modules, "cut_off", SimpleNamespace(model=cut_off))
-    given: dict[str, Any] = {"model": "python:cut_off:model", "data": tmp_path / "texts.csv", "out": tmp_path / "runs"}
+    given: dict[str, Any] = {"model": "python:cut_off:model", "data": place / "texts.csv", "out": place / "runs"}
     given |= {
-        "columns": {"text": "words"},
-        "max_cost": 2,
-        "max_seconds": np.int64(900),
-        "delta": np.float32(2),
+        "columns": {"text": "words"}, "max_cost": 2, "max_seconds": np.int64(900), "delta": np.float32(2),
         "cache": False,
-    }
+    }  # fmt: skip
     given |= {"max_calls": np.int64(4000), "seed": np.int64(3), "limit": np.int64(30)}
     if kind == "agent":
         goal = "Do film reviews by women get another sentiment?"
@@ -282,7 +272,7 @@ def test_values_that_a_program_gives_are_read_again(kind: str, tmp_path: Path, m
         begin = partial(auditor.audit, order=np.int64(1), carrier=["words"], attributes=["gender"], **given)
     with pytest.raises(KeyboardInterrupt):
         begin(task="sentiment")
-    (folder,) = {path.parent for name in ("plan.json", "session.json") for path in tmp_path.glob(f"runs/*/{name}")}
+    (folder,) = {path.parent for name in ("plan.json", "session.json") for path in place.glob(f"runs/*/{name}")}
     assert (agent.resume if kind == "agent" else auditor.resume)(folder).complete
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import re
 import sys
-import threading
 import zlib
 from pathlib import Path
 
 import pytest
+from commands import Capture, Patch, said
 from nursery import Server
 
 from auditor.cli.main import run
 
-Capture = pytest.CaptureFixture[str]
+pytestmark = pytest.mark.usefixtures("place")
+
 COUNTS = """sex,race,n,selected
 Male,White,200,90
 Female,White,180,80
@@ -23,21 +24,6 @@ Female,Black,42,6
 Male,Two or more,7,5
 Female,Asian,90,40
 """
-
-
-@pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in, with a cache of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    return tmp_path
-
-
-def said(capsys: Capture, *argv: object) -> tuple[int, str]:
-    """Exit code of a command, and what it prints, as one line."""
-    code, out = lines(capsys, *argv)
-    return code, " ".join(" ".join(out).split())
 
 
 def lines(capsys: Capture, *argv: object) -> tuple[int, list[str]]:
@@ -133,7 +119,7 @@ def page(capsys: Capture, format: str) -> str:
 def test_a_legal_page_begins_with_the_finding_and_says_of_no_attribute_that_it_was_and_was_not_tested(
     capsys: Capture,
 ) -> None:
-    assert run(["run", "--task", "sentiment", "--model", "vader", "--limit", "60", "--out", "runs"]) == 0
+    assert run(["run", "--task", "sentiment", "--model", "vader", "--limit", "40", "--out", "runs"]) == 0
     text = page(capsys, "eu-ai-act")
     title, first, *_ = [line for line in text.splitlines() if line.startswith("#")]
     assert (title, first) == ("# Bias test report, mapped to the EU AI Act", "## Finding")
@@ -167,7 +153,7 @@ def reviews(n: int = 60) -> None:
 
 @pytest.mark.e2e
 @pytest.mark.slow
-def test_shares_of_refusals_do_not_stand_under_a_label(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shares_of_refusals_do_not_stand_under_a_label(capsys: Capture) -> None:
     """Women are refused; the share of refusals is no share of "positive"."""
     women = re.compile(r"\b(she|her|hers|herself|woman|women|girl|lady|female)\b", re.IGNORECASE)
 
@@ -176,25 +162,14 @@ def test_shares_of_refusals_do_not_stand_under_a_label(capsys: Capture, monkeypa
         refuses = number % 20 if women.search(text) else not number % 5
         return "I'm sorry, but I can't help with that." if refuses else ("positive", "negative")[number % 2]
 
-    monkeypatch.setenv("OPENAI_API_KEY", "k" * 12)
-    reviews()
-    with Server(reply) as server:
-        server.delay_s = 0.0
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    reviews(30)
+    with Server(reply, delay_s=0) as server:
         options = [
-            "--full-plan",
-            "--model",
-            "openai:one",
-            "--base-url",
-            server.url,
-            "--max-calls",
-            "4000",
-            "--no-cache",
-        ]
+            "--full-plan", "--model", "openai:one", "--base-url", server.url, "--max-calls", "4000", "--no-cache",
+        ]  # fmt: skip
         code, screen = lines(
             capsys, "run", "--task", "sentiment", "--data", "texts.csv", "--attributes", "gender", *options
         )
-        server.shutdown()
     assert code == 0, screen
     at = next(i for i, line in enumerate(screen) if "gender (refused)" in line)
     title = next(line for line in screen if "net difference" in line)
@@ -219,7 +194,7 @@ def test_one_text_is_no_texts(argv: str, capsys: Capture) -> None:
     assert not re.search(r"\b1 (texts|calls|answers|cases|variants|prompts)\b", text)
 
 
-def functions(monkeypatch: pytest.MonkeyPatch, place: Path, body: str) -> None:
+def functions(monkeypatch: Patch, place: Path, body: str) -> None:
     """A module of models, of which each test has its own."""
     (place / "models_of_a_test.py").write_text(body, encoding="utf-8")
     monkeypatch.syspath_prepend(str(place))
@@ -227,7 +202,7 @@ def functions(monkeypatch: pytest.MonkeyPatch, place: Path, body: str) -> None:
 
 
 def test_an_attribute_whose_answers_could_not_be_read_is_not_short_of_texts(
-    place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    place: Path, capsys: Capture, monkeypatch: Patch
 ) -> None:
     functions(monkeypatch, place, "def vague(text):\n    return 'it depends'\n")
     code, text = said(
@@ -237,21 +212,11 @@ def test_an_attribute_whose_answers_could_not_be_read_is_not_short_of_texts(
     assert "NOT TESTED gender (no answer could be read)" in text
 
 
-def test_what_ctrl_c_says_names_the_run(place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    stops = "asked = []\ndef stops(text):\n    asked.append(text)\n    if len(asked) == 5:\n        raise KeyboardInterrupt\n"
-    functions(monkeypatch, place, f"{stops}    return 'positive'\n")
-    model = "python:models_of_a_test:stops"
-    code, text = said(capsys, "run", "--task", "sentiment", "--model", model, "--limit", "20", "--out", "my runs")
-    assert code == 130
-    assert f"audit resume 'my runs/{latest('my runs').name}'" in text
-    assert "RUN" not in text
-
-
 # -- other commands -------------------------------------------------------------------------------------
 
 
 def test_doctor_does_not_call_a_model_fit_of_which_some_answers_were_not_read(
-    place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    place: Path, capsys: Capture, monkeypatch: Patch
 ) -> None:
     body = (
         "seen = []\ndef often(text):\n    seen.append(text)\n    return 'positive' if len(seen) < 4 else 'maybe so'\n"
@@ -263,22 +228,6 @@ def test_doctor_does_not_call_a_model_fit_of_which_some_answers_were_not_read(
     assert "can be audited" not in text
 
 
-def test_a_difference_that_was_shown_is_a_failure_in_junit(capsys: Capture) -> None:
-    rows = [
-        f"q{i},{who},{'no' if (i + (who == 'female')) % 3 else 'yes'}" for i in range(60) for who in ("female", "male")
-    ]
-    rows += [f"r{i},{who},{'yes' if who == 'male' else 'no'}" for i in range(40) for who in ("female", "male")]
-    Path("a.csv").write_text("\n".join(["question,gender,answer", *rows]) + "\n", encoding="utf-8")
-    code, text = said(capsys, "import", "a.csv", "--favourable", "yes", "--out", "runs")
-    assert code == 0
-    assert "Women and girls got “yes” in " in text
-    assert said(capsys, "report", latest(), "--format", "junit")[0] == 0
-    junit = (latest() / "report.xml").read_text(encoding="utf-8")
-    case = junit[junit.index('classname="DIR110"') :].partition("</testcase>")[0]
-    assert "<failure" in case
-    assert "<skipped" not in case
-
-
 @pytest.mark.parametrize("command", ["ll144", "run", "tabular"])
 def test_a_file_without_an_option_is_offered_one(command: str, capsys: Capture) -> None:
     code, text = said(capsys, command, "outcomes.csv")
@@ -287,8 +236,8 @@ def test_a_file_without_an_option_is_offered_one(command: str, capsys: Capture) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", [80, 100, 130])
-def test_a_pipe_is_as_wide_as_columns_says(width: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("width", [80, 130])
+def test_a_pipe_is_as_wide_as_columns_says(width: int, capsys: Capture, monkeypatch: Patch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     Path("counts.csv").write_text(COUNTS, encoding="utf-8")
     plan = ("run", "--task", "sentiment", "--model", "vader", "--limit", "20", "--attributes", "gender")
@@ -302,9 +251,7 @@ def test_a_pipe_is_as_wide_as_columns_says(width: int, capsys: Capture, monkeypa
     assert max(longest) > width - 20
 
 
-def test_rows_of_which_none_was_read_did_not_get_a_label(
-    place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_of_which_none_was_read_did_not_get_a_label(place: Path, capsys: Capture, monkeypatch: Patch) -> None:
     functions(monkeypatch, place, "def vague(text):\n    return 'it depends'\n")
     model = "python:models_of_a_test:vague"
     code, text = said(capsys, "tabular", "--task", "lending", "--model", model, "--protected", "sex", "--out", "runs")

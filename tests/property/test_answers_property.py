@@ -37,7 +37,7 @@ anything = st.text(alphabet=st.characters(), max_size=300) | soup
 @settings(max_examples=150, deadline=None)
 @given(output=anything, style=st.sampled_from(["chat", "text"]))
 def test_never_raises(reader: Reader, output: str, style: str) -> None:
-    answer = reader.read(output, style)  # type: ignore[arg-type]
+    answer = reader.read(output, style)
     assert answer.status in ("ok", "unparsed", "refused")
     if answer.status != "ok":
         assert answer.reason
@@ -90,24 +90,16 @@ def test_json_round_trip(
 OPENERS = ["", "Sure! ", "Certainly. ", "Of course! Let me look. ", "I've read the review. ", "Here is my answer: "]
 BEFORE = ["", "It opens slowly. ", "The cast is large.\n\n", "The reviewer saw it twice; "]
 STATED = [
-    "The sentiment of this review is {}.",
-    "The overall opinion of the film is {}.",
-    "Overall, the reviewer's opinion is {}.",
-    "I would classify the sentiment as {}.",
-    "I'd label this review as {}.",
-    "Based on what is said, the tone of the review is clearly {}.",
-    "My verdict is {}.",
-    "This review is {}!",
-]
+    "The sentiment of this review is {}.", "The overall opinion of the film is {}.",
+    "Overall, the reviewer's opinion is {}.", "I would classify the sentiment as {}.", "I'd label this review as {}.",
+    "Based on what is said, the tone of the review is clearly {}.", "My verdict is {}.", "This review is {}!",
+]  # fmt: skip
 AFTER = ["", " The cast is large.", "\n\nThe reviewer saw it twice.", " It ends well; it opens slowly."]
 CLOSERS = [
-    "",
-    " Let me know if you have questions!",
-    " Let me know whether you see it as {other}.",
-    " I hope this helps. Feel free to ask.",
-    "\n\nIs there anything else you need?",
+    "", " Let me know if you have questions!", " Let me know whether you see it as {other}.",
+    " I hope this helps. Feel free to ask.", "\n\nIs there anything else you need?",
     " If you need more, just ask. Thank you!",
-]
+]  # fmt: skip
 MARKS = ["{}", "**{}**", "*{}*", '"{}"', "`{}`", "__{}__", "'{}'"]
 
 
@@ -133,15 +125,10 @@ def test_one_label_that_is_said_to_be_the_answer_is_read(
 
 
 THOUGHT = [
-    "<think>{}</think>",
-    "<THINKING>{}</THINKING>\n",
-    "{}</think>\n\n",
-    "[THINK]{}[/THINK]",
-    "◁think▷{}◁/think▷",
-    "<reasoning>{}</reasoning>\n",
-    "<thought>\n{}\n</thought>",
+    "<think>{}</think>", "<THINKING>{}</THINKING>\n", "{}</think>\n\n", "[THINK]{}[/THINK]", "◁think▷{}◁/think▷",
+    "<reasoning>{}</reasoning>\n", "<thought>\n{}\n</thought>",
     "<|channel|>analysis<|message|>{}<|end|><|start|>assistant<|channel|>final<|message|>",
-]
+]  # fmt: skip
 ANSWERED = [
     "{}",
     "**{}**",

@@ -7,10 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.core.types import Case, Check, Edit, Variant
-from auditor.store.disk import CASE, case_line
 from auditor.store.integrity import verify
-from auditor.store.journal import Journal, genesis, read, records
+from auditor.store.journal import Journal, genesis, read
 
 START = genesis("x.jsonl", "")
 texts = st.text(max_size=20)
@@ -58,54 +56,3 @@ def test_whatever_is_cut_off_at_the_end_the_whole_lines_before_it_stay(
             journal.append({"last": 1})
         assert list(read(path)) == [*rows[:whole], {"last": 1}]
         assert verify(path, START) == []
-
-
-names = st.sampled_from(["gender", "race", "body"])
-wheres = st.tuples(st.integers(0, 9), st.integers(9, 20)) | st.sampled_from(["column a", "column b"])
-edits = st.builds(
-    Edit,
-    attribute=names,
-    kind=st.sampled_from(["swap", "marking", "insertion", "agreement", "placebo"]),
-    source_group=texts,
-    target_group=texts,
-    source=texts,
-    target=texts,
-    where=wheres,
-)
-inputs = texts | st.dictionaries(texts, scalars, max_size=3)
-groups = st.dictionaries(names, texts, max_size=2)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_cases_and_checks_come_back_as_they_were(data: st.DataObject) -> None:
-    variants = tuple(
-        Variant(
-            id=f"c.v{n}",
-            input=data.draw(inputs),
-            groups=data.draw(groups),
-            edits=tuple(data.draw(st.lists(edits, max_size=3))),
-        )
-        for n in range(data.draw(st.integers(0, 3)))
-    )
-    case = Case(
-        id="c",
-        suite="s.v1",
-        original=Variant(id="c.o", input=data.draw(inputs), groups=data.draw(groups)),
-        variants=variants,
-        sampling=data.draw(st.sampled_from(["iid", "directed"])),
-        label=data.draw(st.none() | texts),
-    )
-    statuses = st.sampled_from(["valid", "invalid", "unknown", None])
-    checks = {
-        v.id: Check(variant_id=v.id, check="k.v1", status=status, reason=data.draw(texts))
-        for v in variants
-        if (status := data.draw(statuses)) is not None
-    }
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "x.jsonl"
-        with Journal(path, START) as journal:
-            journal.append(case_line(case, checks))
-        back = next(records(path, CASE))
-    assert back.case() == case
-    assert back.checks() == checks

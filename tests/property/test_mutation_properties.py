@@ -44,33 +44,18 @@ GLUE = [
     "#",
 ]
 PIECES = st.one_of(
-    st.sampled_from(TERMS),
-    st.sampled_from(TERMS).map(str.upper),
-    st.sampled_from(TERMS).map(str.title),
-    st.sampled_from(GLUE),
-    st.text(max_size=3),
-)
+    st.sampled_from(TERMS), st.sampled_from(TERMS).map(str.upper), st.sampled_from(TERMS).map(str.title),
+    st.sampled_from(GLUE), st.text(max_size=3),
+)  # fmt: skip
 TEXTS = st.lists(st.tuples(PIECES, st.sampled_from([" ", "", "  ", " "])), max_size=25).map(
     lambda parts: "".join(p + s for p, s in parts)
 )
 ONE_TO_ONE = [
-    ("woman", "man"),
-    ("women", "men"),
-    ("girl", "boy"),
-    ("mother", "father"),
-    ("mom", "dad"),
-    ("sisters", "brothers"),
-    ("wife", "husband"),
-    ("actress", "actor"),
-    ("queen", "king"),
-    ("she", "he"),
-    ("herself", "himself"),
-    ("heroine", "hero"),
-    ("niece", "nephew"),
-    ("waitresses", "waiters"),
-    ("heiress", "heir"),
+    ("woman", "man"), ("women", "men"), ("girl", "boy"), ("mother", "father"), ("mom", "dad"),
+    ("sisters", "brothers"), ("wife", "husband"), ("actress", "actor"), ("queen", "king"), ("she", "he"),
+    ("herself", "himself"), ("heroine", "hero"), ("niece", "nephew"), ("waitresses", "waiters"), ("heiress", "heir"),
     ("ladies", "gentlemen"),
-]
+]  # fmt: skip
 PARTS = st.tuples(
     st.sampled_from(ONE_TO_ONE),
     st.sampled_from(["a", "an", "the", "this"]),

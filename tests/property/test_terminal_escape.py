@@ -5,16 +5,15 @@ from __future__ import annotations
 import io
 import json
 import sys
-import threading
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from nursery import Server
 
 from auditor.cli.main import COMMANDS, run
 from auditor.cli.screen import complain
@@ -67,10 +66,7 @@ def test_the_check_itself() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_no_command_repeats_an_argument_raw(
-    name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_no_command_repeats_an_argument_raw(name: str, capsys: pytest.CaptureFixture[str], place: Path) -> None:
     flags = {"run": "--task", "generate": "--task", "ll144": "--data", "tabular": "--data", "doctor": "--model"}
     for argv in ([name, ALL], [name, f"--{ALL}"], [name, flags.get(name, "--format"), ALL], [f"{name}{ALL}"]):
         code = run(argv)
@@ -119,7 +115,7 @@ def test_texts_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
             f"odd{ALL}": ["x"],
         },
     }
-    for rules in (body, body | {"rules": {k: body["rules"][k] for k in ("s", "who")}}):  # type: ignore[index]
+    for rules in (body, body | {"rules": {k: body["rules"][k] for k in ("s", "who")}}):
         grammar.write_text(json.dumps(rules), encoding="utf-8")
         run(["list", "grammars", "check", str(grammar)])
         assert acting(told(capsys)) == []
@@ -159,39 +155,14 @@ def test_a_run_folder_of_others(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert acting(told(capsys)) == [], argv
 
 
-class _Hostile(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        body = json.dumps({"error": {"message": ALL}}).encode()
-        self.send_response(400)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def hostile() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Hostile)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/v1"
-    server.shutdown()
-    server.server_close()
-
-
 @pytest.mark.e2e
-def test_a_server(
-    hostile: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    model = ["--model", f"openai:{ALL}", "--base-url", hostile]
+def test_a_server(capsys: pytest.CaptureFixture[str], place: Path, serve: Callable[..., Server]) -> None:
+    server = serve(agent=lambda body: (400, {"error": {"message": ALL}}))
+    model = ["--model", f"openai:{ALL}", "--base-url", server.url]
     run(["doctor", *model])
     assert "forged" in (shown := told(capsys))
     assert acting(shown) == []
-    run(["run", "--task", "sentiment", "--limit", "2", "--max-calls", "8", "--out", str(tmp_path / "r"), *model])
+    run(["run", "--task", "sentiment", "--limit", "2", "--max-calls", "8", "--out", str(place / "r"), *model])
     captured = capsys.readouterr()
     assert acting(captured.err) == []
     # In a report a name of many words wraps where the line ends, as any text does.

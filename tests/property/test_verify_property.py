@@ -38,14 +38,10 @@ def fill(root: Path) -> Path:
             folder.add_prompt(variant.id, prompt)
             folder.add_response(
                 Response(
-                    variant_id=variant.id,
-                    prompt_sha256=prompt.sha256,
-                    format="bare",
-                    replicate=0,
-                    output="positive",
+                    variant_id=variant.id, prompt_sha256=prompt.sha256, format="bare", replicate=0, output="positive",
                     model="m",
                 )
-            )
+            )  # fmt: skip
         folder.write_verdicts(
             Verdict(case_id=f"c{n}", variant_id=f"c{n}.v0", order=1, attributes=("gender",), outcome="pass", model="m")
             for n in range(4)
