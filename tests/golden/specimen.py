@@ -63,30 +63,18 @@ def estimate(
 ) -> dict[str, Any]:
     return dataclasses.asdict(
         Estimate(
-            value=value,
-            low=low,
-            high=high,
-            level=0.95,
-            n=n,
-            n_skipped=3,
-            method="korn_graubard",
-            n_variants=variants,
-            note=note,
+            value=value, low=low, high=high, level=0.95, n=n, n_skipped=3, method="korn_graubard",
+            n_variants=variants, note=note,
         )
-    )
+    )  # fmt: skip
 
 
 def edit(text: str, attribute: str, groups: tuple[str, str], old: str, new: str, **more: Any) -> Edit:
     start = text.index(old)
     return Edit(
-        attribute=attribute,
-        kind=more.pop("kind", "swap"),
-        source_group=groups[0],
-        target_group=groups[1],
-        source=old,
-        target=new,
-        where=(start, start + len(old)),
-    )
+        attribute=attribute, kind=more.pop("kind", "swap"), source_group=groups[0], target_group=groups[1],
+        source=old, target=new, where=(start, start + len(old)),
+    )  # fmt: skip
 
 
 def apply(text: str, edits: Iterable[Edit]) -> str:
@@ -106,18 +94,12 @@ def answers(
 ) -> list[Response]:
     return [
         Response(
-            variant_id=variant_id,
-            prompt_sha256=f"{variant_id:0>64}",
-            format=format,
-            replicate=i,
-            output=output,
-            error=None if output is not None else error,
-            detail="" if output is not None else "no answer within 60 s",
-            model=model,
-            scores={"positive": 0.58, "negative": 0.42} if output == "positive" else None,
+            variant_id=variant_id, prompt_sha256=f"{variant_id:0>64}", format=format, replicate=i, output=output,
+            error=None if output is not None else error, detail="" if output is not None else "no answer within 60 s",
+            model=model, scores={"positive": 0.58, "negative": 0.42} if output == "positive" else None,
         )
         for i, output in enumerate(outputs)
-    ]
+    ]  # fmt: skip
 
 
 def losses(model: str, attribute: str, group: str, *counts: int) -> dict[str, Any]:
@@ -171,33 +153,22 @@ def evidence() -> FakeEvidence:
 
 RATES: dict[str, dict[tuple[str, ...], tuple[float, float, float, int, int]]] = {
     "reviews": {
-        ("gender",): (0.041, 0.024, 0.069, 312, 1204),
-        ("nationality",): (0.012, 0.003, 0.031, 140, 980),
-        ("race",): (0.093, 0.06, 0.139, 96, 610),
-        ("gender", "nationality"): (0.058, 0.031, 0.097, 84, 672),
-        ("gender", "race"): (0.121, 0.079, 0.176, 71, 568),
-        ("nationality", "race"): (0.0, 0.0, 0.2646, 12, 40),
+        ("gender",): (0.041, 0.024, 0.069, 312, 1204), ("nationality",): (0.012, 0.003, 0.031, 140, 980),
+        ("race",): (0.093, 0.06, 0.139, 96, 610), ("gender", "nationality"): (0.058, 0.031, 0.097, 84, 672),
+        ("gender", "race"): (0.121, 0.079, 0.176, 71, 568), ("nationality", "race"): (0.0, 0.0, 0.2646, 12, 40),
     },
     "vader": {
-        ("gender",): (0.0, 0.0, 0.0117, 312, 1204),
-        ("nationality",): (0.0, 0.0, 0.026, 140, 980),
-        ("race",): (0.0, 0.0, 0.0377, 96, 610),
-        ("gender", "nationality"): (0.0, 0.0, 0.043, 84, 672),
-        ("gender", "race"): (0.0, 0.0, 0.0506, 71, 568),
-        ("nationality", "race"): (0.0, 0.0, 0.2646, 12, 40),
+        ("gender",): (0.0, 0.0, 0.0117, 312, 1204), ("nationality",): (0.0, 0.0, 0.026, 140, 980),
+        ("race",): (0.0, 0.0, 0.0377, 96, 610), ("gender", "nationality"): (0.0, 0.0, 0.043, 84, 672),
+        ("gender", "race"): (0.0, 0.0, 0.0506, 71, 568), ("nationality", "race"): (0.0, 0.0, 0.2646, 12, 40),
     },
-}
+}  # fmt: skip
 VERDICTS = {
-    ("reviews", "gender"): "shown",
-    ("reviews", "nationality"): "not_determined",
-    ("reviews", "race"): "shown",
-    ("reviews", "gender", "race"): "shown",
-    ("reviews", "gender", "nationality"): "not_determined",
-    ("vader", "gender"): "bounded",
-    ("vader", "nationality"): "not_determined",
-    ("vader", "race"): "not_determined",
+    ("reviews", "gender"): "shown", ("reviews", "nationality"): "not_determined", ("reviews", "race"): "shown",
+    ("reviews", "gender", "race"): "shown", ("reviews", "gender", "nationality"): "not_determined",
+    ("vader", "gender"): "bounded", ("vader", "nationality"): "not_determined", ("vader", "race"): "not_determined",
     ("vader", "gender", "race"): "not_determined",
-}
+}  # fmt: skip
 DIRECTIONS = [
     (("race", "white", "Black"), 0.152, 0.09, 0.231, 61),
     (("race", "Black", "white"), 0.048, 0.013, 0.118, 55),
@@ -216,15 +187,10 @@ def estimates() -> list[dict[str, Any]]:
     def add(name: str, model: str, attributes: tuple[str, ...], value: dict[str, Any], **more: Any) -> None:
         out.append(
             {
-                "name": name,
-                "model": model,
-                "format": "bare" if model else "",
-                "attributes": list(attributes),
-                "directions": more.get("directions"),
-                "kind": more.get("kind"),
-                "estimate": value,
+                "name": name, "model": model, "format": "bare" if model else "", "attributes": list(attributes),
+                "directions": more.get("directions"), "kind": more.get("kind"), "estimate": value,
             }
-        )
+        )  # fmt: skip
 
     for model, by_set in RATES.items():
         for attributes, (value, low, high, n, variants) in by_set.items():
@@ -271,29 +237,15 @@ def findings() -> list[dict[str, Any]]:
     diner = (("gender", "women", "men"), ("nationality", "Mexicans", "Irish"))
     out += [
         Finding(
-            id="H001",
-            kind="hidden",
-            code="hidden",
-            model="reviews",
-            attributes=("gender", "race"),
-            directions=film,
-            verdict="shown",
-            exemplars=("c1f0a2b3c4.v2",),
-            notes=("Asked once: the model is declared deterministic.",),
-            format="bare",
+            id="H001", kind="hidden", code="hidden", model="reviews", attributes=("gender", "race"), directions=film,
+            verdict="shown", exemplars=("c1f0a2b3c4.v2",),
+            notes=("Asked once: the model is declared deterministic.",), format="bare",
         ),
         Finding(
-            id="H002",
-            kind="hidden",
-            code="hidden",
-            model="reviews",
-            attributes=("gender", "nationality"),
-            directions=diner,
-            verdict="not_determined",
-            exemplars=("c9d8e7f6a5.v2",),
-            format="bare",
+            id="H002", kind="hidden", code="hidden", model="reviews", attributes=("gender", "nationality"),
+            directions=diner, verdict="not_determined", exemplars=("c9d8e7f6a5.v2",), format="bare",
         ),
-    ]
+    ]  # fmt: skip
     return [dataclasses.asdict(f) for f in out]
 
 
@@ -327,22 +279,12 @@ def words_of_changes() -> list[dict[str, Any]]:
     )
     tokens = [
         {
-            "family": "occupation",
-            "token": token,
-            "group": "mostly_women" if token == "nurse" else "",
-            "n": n,
-            "errors": errors,
-            "rate": errors / n,
-            "low": max(0.0, errors / n - 0.07),
-            "high": errors / n + 0.07,
-            "index": index,
-            "p": q,
-            "q": q,
-            "anomalous": None if index is None else abs(index) > 2,
-            "stands_out": out,
+            "family": "occupation", "token": token, "group": "mostly_women" if token == "nurse" else "", "n": n,
+            "errors": errors, "rate": errors / n, "low": max(0.0, errors / n - 0.07), "high": errors / n + 0.07,
+            "index": index, "p": q, "q": q, "anomalous": None if index is None else abs(index) > 2, "stands_out": out,
         }
         for token, n, errors, index, q, out in rows
-    ]
+    ]  # fmt: skip
     zero = "not computable: more than half of the values are equal, so their median deviation is 0"
     families = [
         {"name": "occupation", "tokens": 3, "median": 0.07, "mad": 0.02, "reason": ""},
@@ -360,21 +302,9 @@ def record() -> dict[str, Any]:
         "status": "complete",
         "status_reason": "",
         "spec": {
-            "task": "sentiment",
-            "kind": "classification",
-            "models": list(MODELS),
-            "data": None,
-            "limit": None,
-            "attributes": ["gender", "nationality", "race"],
-            "order": 2,
-            "suite": "mutation",
-            "per_seed": 8,
-            "formats": [],
-            "protocol": "default",
-            "replicates": None,
-            "delta": 0.02,
-            "seed": 7,
-            "parser": "embedded",
+            "task": "sentiment", "kind": "classification", "models": list(MODELS), "data": None, "limit": None,
+            "attributes": ["gender", "nationality", "race"], "order": 2, "suite": "mutation", "per_seed": 8,
+            "formats": [], "protocol": "default", "replicates": None, "delta": 0.02, "seed": 7, "parser": "embedded",
         },
         "provenance": {
             "started": "2026-01-02T09:00:00Z",
@@ -389,21 +319,9 @@ def record() -> dict[str, Any]:
             "parser": {"name": "embedded 1 (en, las 81.6)"},
         },
         "counts": {
-            "seeds": 312,
-            "cases": 305,
-            "variants": 5092,
-            "valid": 4074,
-            "discarded": 1018,
-            "calls": 8760,
-            "cached": 112,
-            "failed": 2,
-            "unparsed": 1,
-            "refused": 0,
-            "tokens_in": None,
-            "tokens_out": None,
-            "cost_usd": None,
-            "violations": {"1": 118, "2": 104},
-            "hidden": {"2": 2},
+            "seeds": 312, "cases": 305, "variants": 5092, "valid": 4074, "discarded": 1018, "calls": 8760,
+            "cached": 112, "failed": 2, "unparsed": 1, "refused": 0, "tokens_in": None, "tokens_out": None,
+            "cost_usd": None, "violations": {"1": 118, "2": 104}, "hidden": {"2": 2},
         },
         "estimates": estimates(),
         "controls": {
@@ -428,21 +346,15 @@ def record() -> dict[str, Any]:
         ],
         "models": {
             "reviews": {
-                "counts": {"calls": 4380, "failed": 2},
-                "deterministic": True,
-                "fingerprint": "reviews-1-5d0c",
-                "style": "text",
-                "reported": [],
+                "counts": {"calls": 4380, "failed": 2}, "deterministic": True, "fingerprint": "reviews-1-5d0c",
+                "style": "text", "reported": [],
             },
             "vader": {
-                "counts": {"calls": 4380, "failed": 0},
-                "deterministic": False,
-                "fingerprint": "vader-3.3.2",
-                "style": "text",
-                "reported": ["vaderSentiment 3.3.2"],
+                "counts": {"calls": 4380, "failed": 0}, "deterministic": False, "fingerprint": "vader-3.3.2",
+                "style": "text", "reported": ["vaderSentiment 3.3.2"],
             },
         },
-    }
+    }  # fmt: skip
 
 
 def partial() -> dict[str, Any]:
@@ -485,18 +397,12 @@ def failing() -> tuple[dict[str, Any], FakeEvidence]:
     out["findings"] = [
         dataclasses.asdict(
             Finding(
-                id="V001",
-                kind="violation",
-                code="violation",
-                model="openai:some-model",
-                attributes=("gender",),
-                directions=(("gender", "men", "women"),),
-                verdict="not_determined",
-                exemplars=("c1f0a2b3c4.v1",),
+                id="V001", kind="violation", code="violation", model="openai:some-model", attributes=("gender",),
+                directions=(("gender", "men", "women"),), verdict="not_determined", exemplars=("c1f0a2b3c4.v1",),
                 format="plain",
             )
         )
-    ]
+    ]  # fmt: skip
     out["diagnoses"] = []
     long = "Let me think about it.\nThe tone is mixed, the ending is praised.\n\nAnswer: positive"
     model = "openai:some-model"

@@ -19,13 +19,10 @@ from auditor.core.registry import RENDERERS
 
 FILES = Path(__file__).parent / "files"
 FROZEN = {
-    "file": "plan.toml",
-    "sha256": "f0" * 32,
-    "frozen_at": "2026-01-01T08:00:00+00:00",
-    "frozen_by": "A. Person",
+    "file": "plan.toml", "sha256": "f0" * 32, "frozen_at": "2026-01-01T08:00:00+00:00", "frozen_by": "A. Person",
     "reason": "two points were called small in the risk file",
     "deviations": [{"what": "setting: limit", "planned": None, "actual": 312}],
-}
+}  # fmt: skip
 
 
 def full() -> dict[str, Any]:

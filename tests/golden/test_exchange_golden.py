@@ -56,19 +56,12 @@ def verdicts() -> list[Verdict]:
             changed = variant.order > 1
             out.append(
                 Verdict(
-                    case_id=case.id,
-                    variant_id=variant.id,
-                    order=variant.order,
-                    attributes=variant.attributes,
-                    outcome="violation" if changed else "pass",
-                    hidden=True if changed else None,
-                    original_output="positive",
-                    variant_output="negative" if changed else "positive",
-                    distance=float(changed),
-                    model="reviews",
-                    format="bare",
+                    case_id=case.id, variant_id=variant.id, order=variant.order, attributes=variant.attributes,
+                    outcome="violation" if changed else "pass", hidden=True if changed else None,
+                    original_output="positive", variant_output="negative" if changed else "positive",
+                    distance=float(changed), model="reviews", format="bare",
                 )
-            )
+            )  # fmt: skip
     return out
 
 

@@ -41,16 +41,13 @@ def rates(one: grammar.Grammar, label: Callable[[str], str], seed: int) -> tuple
         suite.tell(
             [
                 Verdict(
-                    case_id=case.id,
-                    variant_id=v.id,
-                    order=1,
-                    attributes=v.attributes,
+                    case_id=case.id, variant_id=v.id, order=1, attributes=v.attributes,
                     outcome="pass" if label(str(v.input)) == label(str(case.original.input)) else "violation",
                 )
                 for case in cases
                 for v in case.variants
             ]
-        )
+        )  # fmt: skip
     found = {sampling: t.violating_cases / t.cases for (_, sampling), t in suite.tallies.items()}
     return found["iid"], found["directed"]
 

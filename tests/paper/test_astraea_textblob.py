@@ -48,13 +48,10 @@ def rates(one: grammar.Grammar, label: Any, seed: int) -> tuple[float, float]:
                 same = label(str(v.input)) == label(str(case.original.input))
                 told.append(
                     Verdict(
-                        case_id=case.id,
-                        variant_id=v.id,
-                        order=1,
-                        attributes=v.attributes,
+                        case_id=case.id, variant_id=v.id, order=1, attributes=v.attributes,
                         outcome="pass" if same else "violation",
                     )
-                )
+                )  # fmt: skip
         suite.tell(told)
     found = {sampling: t.violating_cases / t.cases for (_, sampling), t in suite.tallies.items()}
     return found["iid"], found["directed"]

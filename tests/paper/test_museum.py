@@ -23,12 +23,9 @@ DATA = ROOT.parent / "shared" / "data"
 MUSEUM = ROOT / "examples" / "museum"
 PAGE = (MUSEUM / "README.md").read_text(encoding="utf-8")
 FILES = {
-    "scores": "hiring_scores",
-    "mitigations": "hiring_prompt_lab",
-    "justifications": "hiring_justifications",
-    "care": "care_summaries",
-    "health": "care_summaries",
-}
+    "scores": "hiring_scores", "mitigations": "hiring_prompt_lab", "justifications": "hiring_justifications",
+    "care": "care_summaries", "health": "care_summaries",
+}  # fmt: skip
 pytestmark = pytest.mark.paper
 recorded = pytest.mark.skipif(
     not (DATA / "recorded_llm").is_dir(), reason="the recorded answers are not in ../shared/data"

@@ -22,13 +22,10 @@ def column(name: str, codes: int, **kwargs: Any) -> Column:
 
 PEOPLE = Schema(
     columns=(
-        column("sex", 2, protected=True),
-        column("race", 3, protected=True),
-        column("age", 30),
-        column("hours", 30),
+        column("sex", 2, protected=True), column("race", 3, protected=True), column("age", 30), column("hours", 30),
         column("city", 12),
     )
-)
+)  # fmt: skip
 
 
 def box(x: np.ndarray) -> np.ndarray:

@@ -145,23 +145,9 @@ def test_refusals_for_one_group_are_found() -> None:
 
 
 COMMON = [
-    "kind",
-    "warm",
-    "firm",
-    "able",
-    "steady",
-    "quick",
-    "calm",
-    "bright",
-    "clear",
-    "proud",
-    "loyal",
-    "honest",
-    "exact",
-    "tidy",
-    "brisk",
-    "frank",
-]
+    "kind", "warm", "firm", "able", "steady", "quick", "calm", "bright", "clear", "proud", "loyal", "honest", "exact",
+    "tidy", "brisk", "frank",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("planted", [True, False])

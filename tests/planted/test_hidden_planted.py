@@ -32,16 +32,11 @@ def make_cases(n: int, order: int, choices: int = 2) -> list[Case]:
                 for word in range(choices):
                     edits = tuple(
                         Edit(
-                            attribute=name,
-                            kind="swap",
-                            source_group="a",
-                            target_group=f"t{word}",
-                            source="x",
-                            target=f"y{word}",
-                            where=(10 * NAMES.index(name), 10 * NAMES.index(name) + 1),
+                            attribute=name, kind="swap", source_group="a", target_group=f"t{word}", source="x",
+                            target=f"y{word}", where=(10 * NAMES.index(name), 10 * NAMES.index(name) + 1),
                         )
                         for name in names
-                    )
+                    )  # fmt: skip
                     variants.append(Variant(id=f"c{number}.v{len(variants)}", input="", edits=edits))
         original = Variant(id=f"c{number}.o", input="")
         cases.append(Case(id=f"c{number}", suite="s", original=original, variants=tuple(variants)))

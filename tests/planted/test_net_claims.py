@@ -29,23 +29,12 @@ ERRORS = int(binom.isf(0.003, RUNS, 0.05))  # of RUNS where 5 % is allowed: more
 SETTINGS = {(setting.name, setting.task): setting for setting in power.settings()}
 # The ways to err that told designs apart; benchmarks/power.py has all of them, for both tasks.
 NULLS = [
-    "text noise 3.2 %, share",
-    "word sd 0.1, share",
-    "word sd 0.1, neutral words a third, share",
-    "words 0.2 each, share",
-    "text hash, share",
-    "text hash, share (hiring)",
-    "wobble 10 %, share",
-    "refusals by length, share",
-    "word sd 0.1, log_odds",
-    "trigrams sd 0.03, share",
-    "trigrams sd 0.03, log_odds",
-    "position 0.6, log_odds",
-    "characters 0.02 each, log_odds",
-    "edited 0.2, log_odds",
-    "fragile texts 4 %, log_odds",
+    "text noise 3.2 %, share", "word sd 0.1, share", "word sd 0.1, neutral words a third, share",
+    "words 0.2 each, share", "text hash, share", "text hash, share (hiring)", "wobble 10 %, share",
+    "refusals by length, share", "word sd 0.1, log_odds", "trigrams sd 0.03, share", "trigrams sd 0.03, log_odds",
+    "position 0.6, log_odds", "characters 0.02 each, log_odds", "edited 0.2, log_odds", "fragile texts 4 %, log_odds",
     "score task, word sd 0.1",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NULLS)

@@ -114,14 +114,9 @@ def test_every_format_says_what_the_table_in_the_docs_says(
     page = re.search(r'<p class="headline.*', written(path, "html"))
     assert page is not None
     made = (
-        name,
-        f"{code}: {state}",
-        ", ".join(kinds),
-        f"{ended}; {', '.join(results)}",
-        github,
-        verdict(re.sub("<[^>]*>", "", page[0])),
-        verdict(headline(written(path, "eu-ai-act-md"))),
-    )
+        name, f"{code}: {state}", ", ".join(kinds), f"{ended}; {', '.join(results)}", github,
+        verdict(re.sub("<[^>]*>", "", page[0])), verdict(headline(written(path, "eu-ai-act-md"))),
+    )  # fmt: skip
     rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in CI.read_text("utf-8").splitlines()]
     assert made in rows, f"docs/guide/ci.md lacks: | {' | '.join(made)} |"
 
@@ -145,17 +140,11 @@ RULES = {  # for each model: rule → exit code
     "the same answer always": {"shown(gender)": 3, "net(gender) > 2%": 3, "excess(gender) > 2%": 3, "failed > 5%": 0},
     "answers 30 %": {"shown": 3, "net(gender) > 2%": 3, "failed > 5%": 1, "shown, failed > 5%": 1, "failed > 95%": 0},
     "a real difference": {
-        "shown(gender)": 1,
-        "net(gender) > 2%": 1,
-        "net(gender) > 90%": 0,
-        "excess(gender) > 2%": 1,
-        "failed > 5%": 0,
-        "net(gender) > 90%, shown": 1,
-        "hidden > 0": 3,
-        'NET("gender")>.5%': 1,
+        "shown(gender)": 1, "net(gender) > 2%": 1, "net(gender) > 90%": 0, "excess(gender) > 2%": 1, "failed > 5%": 0,
+        "net(gender) > 90%, shown": 1, "hidden > 0": 3, 'NET("gender")>.5%': 1,
     },
     "no difference": {"shown(gender)": 0, "net(gender) > 2%": 0, "excess(gender) > 2%": 0, "hidden > 0": 3},
-}
+}  # fmt: skip
 
 
 def test_rules_set_the_exit_code(run: tuple[str, Path, str], capsys: pytest.CaptureFixture[str]) -> None:

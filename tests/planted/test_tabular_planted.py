@@ -247,13 +247,9 @@ def test_given_rows_are_asked_as_they_are(customers: list[tuple[int, str, float]
     truth = sum(len({b > 7000 and m == "married" for m in statuses}) > 1 for b, _, _ in customers)
     assert 80 < truth < 400
     plan = TabularPlan(
-        data="people.csv",
-        target="y",
-        model=f"python:given_model:{function}",
-        protected=("marital",),
-        options={"max_samples": 1000},
-        delta=0.01,
-    )
+        data="people.csv", target="y", model=f"python:given_model:{function}", protected=("marital",),
+        options={"max_samples": 1000}, delta=0.01,
+    )  # fmt: skip
     run = audit_table(plan)
     first = run.result.scores[0]
     assert (first.name, first.population) == ("apparent_causal", "given rows")

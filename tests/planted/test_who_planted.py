@@ -49,18 +49,10 @@ def about_the_one_who_thanks(text: str) -> str:
 
 def run(model: Callable[[str], str], tmp_path: Path, who: str) -> Any:
     return audit(
-        "hiring",
-        model=lambda prompt: model(prompt.rpartition("<note>")[2] or prompt),
-        data=TEXTS,
-        attributes="gender",
-        groups="gender:female/male",
-        order=1,
-        who=who,
-        carrier="words",
-        replicates=1,
-        cache=False,
-        out=tmp_path,
-    )
+        "hiring", model=lambda prompt: model(prompt.rpartition("<note>")[2] or prompt), data=TEXTS,
+        attributes="gender", groups="gender:female/male", order=1, who=who, carrier="words", replicates=1,
+        cache=False, out=tmp_path,
+    )  # fmt: skip
 
 
 def between(found: Any) -> dict[str, Any]:
