@@ -28,7 +28,7 @@ def mute(text: str) -> str:
 
 
 for function in (quiet, loud, one, mute):
-    function.deterministic = True  # type: ignore[attr-defined]
+    function.deterministic = True
 
 
 def test_it_holds_where_nothing_changes() -> None:
@@ -76,7 +76,7 @@ def test_joint_changes_are_reduced_to_the_smallest() -> None:
     def model(text: str) -> str:
         return "negative" if "woman" in text else "positive"
 
-    model.deterministic = True  # type: ignore[attr-defined]
+    model.deterministic = True
     with pytest.raises(AssertionError) as error:
         assert_invariant(model, texts, attributes=["gender", "race"], order=2, show=1)
     parts = str(error.value).split("\n\n")
@@ -87,4 +87,4 @@ def test_joint_changes_are_reduced_to_the_smallest() -> None:
 @pytest.mark.parametrize("options", [{"judge": "mean"}, {"max_rate": 2.0}, {"max_rate": -0.1}, {"nonsense": 1}])
 def test_slips_in_the_call(options: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
-        assert_invariant(quiet, TEXTS, **options)  # type: ignore[arg-type]
+        assert_invariant(quiet, TEXTS, **options)

@@ -25,15 +25,10 @@ def against_the_nurse(text: str) -> str:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
     out = tmp_path_factory.mktemp("runs")
     result = audit(
-        "sentiment",
-        model=against_the_nurse,
-        suite="grammar",
-        suite_options=["grammar=sentiment:gendered-occupation", "generation=rand"],
-        per_seed=None,
-        limit=15,
-        order=1,
+        "sentiment", model=against_the_nurse, suite="grammar",
+        suite_options=["grammar=sentiment:gendered-occupation", "generation=rand"], per_seed=None, limit=15, order=1,
         out=out,
-    )
+    )  # fmt: skip
     assert result.path is not None
     with RunFolder.open(result.path) as opened:
         yield opened

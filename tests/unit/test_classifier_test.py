@@ -31,24 +31,15 @@ def pairs(rng: Random, texts: int, planted: float, prefix: str = "t") -> list[Pa
 
 def test_a_word_that_follows_the_group_is_found_and_named() -> None:
     found = classify(pairs(Random(1), 60, 0.5))
-    assert found.p_value is not None
     assert found.p_value < 0.01
     assert found.words[0].word == "kind"
     assert found.words[0].second == 0
-
-
-def test_without_an_effect_little_is_found() -> None:
-    rng = Random(2)
-    p_values = [classify(pairs(rng, 25, 0.0), flips=99).p_value for _ in range(20)]
-    assert sum(p is not None and p < 0.05 for p in p_values) <= 4
 
 
 def test_what_placebo_edits_do_as_well_is_no_effect_of_the_group() -> None:
     rng = Random(3)
     both = classify(pairs(rng, 60, 0.5), pairs(rng, 60, 0.5), flips=99)
     alone = classify(pairs(rng, 60, 0.9), pairs(rng, 60, 0.0), flips=99)
-    assert both.p is not None
-    assert alone.p is not None
     assert both.p > 0.05 > alone.p
 
 
@@ -77,21 +68,16 @@ def test_figures() -> None:
 
 
 @pytest.mark.parametrize("planted", [True, False])
-def test_texts_are_imported_and_decided(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], planted: bool
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_texts_are_imported_and_decided(place: Path, capsys: pytest.CaptureFixture[str], planted: bool) -> None:
     rng = Random(5)
-    with (tmp_path / "answers.csv").open("w", newline="") as file:
+    with (place / "answers.csv").open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(["note", "gender", "summary"])
         for n in range(60):
             for gender, title in (("female", "Mrs Ade"), ("male", "Mr Ade")):
                 more = " Competent, skilled and able to decide." if planted and gender == "male" else ""
                 table.writerow([n, gender, f"{title} has {' and '.join(rng.sample(COMMON, 8))}.{more}"])
-    (tmp_path / "map.toml").write_text(
-        'text = ["note"]\nanswer = "summary"\nkind = "text"\n[groups]\ngender = "gender"\n'
-    )
+    (place / "map.toml").write_text('text = ["note"]\nanswer = "summary"\nkind = "text"\n[groups]\ngender = "gender"\n')
     assert run(["import", "answers.csv", "--map", "map.toml", "--format", "json"]) == 0
     record = json.loads(capsys.readouterr().out)
     (apart,) = record["told_apart"]

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import Capture, Patch
 
 from auditor import audit
 from auditor.cli.main import COMMANDS, command, main, overview, run
@@ -24,15 +25,12 @@ def test_every_command_is_in_the_overview_and_loads() -> None:
 
 
 @pytest.mark.parametrize("argv", [["--help"], ["-h"], ["help"], ["--version"]])
-def test_help_and_version_exit_0(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_and_version_exit_0(argv: list[str], capsys: Capture) -> None:
     assert run(argv) == 0
     assert "audit" in capsys.readouterr().out
 
 
-def test_alone_it_runs_what_the_settings_say_or_tells_what_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_alone_it_runs_what_the_settings_say_or_tells_what_is_missing(place: Path, capsys: Capture) -> None:
     assert run([]) == 2
     told = capsys.readouterr()
     assert not told.out
@@ -46,7 +44,7 @@ def test_alone_it_runs_what_the_settings_say_or_tells_what_is_missing(
 
 @pytest.mark.parametrize("model", ["openai:x --base-url http://127.0.0.1:9/v1", "'exec:python program.py'"])
 def test_without_a_terminal_no_money_is_spent_without_consent_or_limit(
-    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    model: str, tmp_path: Path, monkeypatch: Patch, capsys: Capture
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "x")
@@ -65,22 +63,24 @@ def test_without_a_terminal_no_money_is_spent_without_consent_or_limit(
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
-def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_help(command: str, capsys: Capture) -> None:
     assert run([command, "--help"]) == 0
     told = capsys.readouterr().out
     assert "Usage" in told
     assert "\\b" not in told
 
 
-@pytest.mark.parametrize("command", ["tasks", "grammars", "dictionaries", "cache", "models", "plugins"])
-def test_a_command_of_several_words_lists_by_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["list", command]) == 0
+@pytest.mark.parametrize(
+    "command", ["tasks", "grammars", "dictionaries", "dictionaries check", "cache", "models", "plugins"]
+)
+def test_a_command_of_several_words_lists_by_itself(command: str, capsys: Capture) -> None:
+    assert run(["list", *command.split()]) == 0
     told = capsys.readouterr()
     assert told.out
     assert told.err == ""
 
 
-def test_interrupted_exits_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_interrupted_exits_130(monkeypatch: Patch, capsys: Capture) -> None:
     import auditor.cli.frame as frame
 
     def stop(*_: object) -> int:
@@ -91,7 +91,7 @@ def test_interrupted_exits_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert capsys.readouterr().err == "audit: Interrupted.\n"
 
 
-def test_a_full_disk_is_one_paragraph(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_is_one_paragraph(monkeypatch: Patch, capsys: Capture) -> None:
     import errno
 
     import auditor.cli.frame as frame
@@ -107,7 +107,7 @@ def test_a_full_disk_is_one_paragraph(monkeypatch: pytest.MonkeyPatch, capsys: p
 
 
 @pytest.mark.parametrize("argv", [["show", "hidden"], ["list", "tasks", "format"], ["list", "grammars", "format"]])
-def test_a_terminal_that_lacks_a_sign_gets_a_stand_in(argv: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_that_lacks_a_sign_gets_a_stand_in(argv: list[str], monkeypatch: Patch) -> None:
     printed = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="ascii"))
     with pytest.raises(SystemExit) as ended:
@@ -117,8 +117,7 @@ def test_a_terminal_that_lacks_a_sign_gets_a_stand_in(argv: list[str], monkeypat
     assert b"\\u20" in printed.getvalue()
 
 
-def test_a_report_printed_as_a_file_is_utf_8_on_every_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_report_printed_as_a_file_is_utf_8_on_every_terminal(place: Path, monkeypatch: Patch) -> None:
     result = audit("sentiment", model="vader", data=["My mother is a doctor."], order=1, out="runs")
     printed = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="ascii"))
@@ -132,7 +131,7 @@ def test_a_report_printed_as_a_file_is_utf_8_on_every_terminal(tmp_path: Path, m
     "error", [ValueError("odd\nvalue"), MemoryError(), RecursionError("deep"), PluginError("acme: broke")]
 )
 def test_a_crash_exits_70_with_one_line_and_the_place_of_its_traceback(
-    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    error: Exception, monkeypatch: Patch, capsys: Capture, tmp_path: Path
 ) -> None:
     def broken(*_: object) -> int:
         raise error

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Capture
 
+from auditor import audit
+from auditor.cli.main import run
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan, resolve
 
@@ -53,7 +56,7 @@ def test_a_wrong_file_is_named(tmp_path: Path, text: str, message: str) -> None:
 )  # fmt: skip
 def test_a_value_out_of_range_is_named(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        Plan(**options)  # type: ignore[arg-type]
+        Plan(**options)
 
 
 @pytest.mark.parametrize(
@@ -66,3 +69,79 @@ def test_a_value_out_of_range_is_named(options: dict[str, object], message: str)
 def test_no_number_that_nobody_means_reaches_a_run(option: str, value: Any) -> None:
     with pytest.raises(ConfigError, match="--" + option.replace("_", "-")):
         Plan(**{option: value})
+
+
+@pytest.mark.parametrize(
+    ("argv", "name", "instead"),
+    [
+        (["report", "latest", "--format", "parquet"], "--format parquet", "--format answers"),
+        (["report", "latest", "--format", "every-eval-ever"], "--format every-eval-ever", "--format json"),
+        (["report", "latest", "--format=html,ai-verify-json"], "--format ai-verify-json", "--format json"),
+        (["validity", "sample", "latest", "--out", "sheet.csv"], "validity", "--format answers"),
+        (["validity"], "validity", "--format answers"),
+        (["generate", "--task", "sentiment", "--insertions"], "--insertions", "--suite grammar"),
+        (["--suite", "grammar", "--generation", "uniform"], "--generation", "--suite-option generation=prob"),
+        (["--task=sentiment", "--max-tokens=5"], "--max-tokens", "--server max-tokens=N"),
+        (["tabular", "--temperature", "0"], "--temperature", "--server temperature=T"),
+        (["agent", "goal", "--price-in", "1"], "--price-in", "--price IN,OUT"),
+        (["--text-column", "review"], "--text-column", "--column text=COLUMN"),
+        (["mitigate", "latest", "--with", "ignore,rubric"], "--with rubric", "--prompt FILE"),
+        (["--task", "sentiment", "--sample", "9"], "--sample", "--limit N"),
+        (["--engine", "ray"], "--engine", "--jobs ray:N"),
+        (["--no-logprobs"], "--no-logprobs", "--server logprobs=no"),
+        (["dictionary", "check", "x.yaml"], "dictionary", "audit list dictionaries"),
+        (["score", "run", "--responses", "x.jsonl"], "score", "audit import --generated RUN ANSWERS"),
+        (["replay", "latest", "F001"], "replay", "audit show RUN ID --again"),
+        (["explain", "HID201"], "explain", "audit show CODE"),
+        (["watch", "series"], "watch", "audit compare BEFORE AFTER"),
+        (["groups", "latest"], "groups", "audit report RUN"),
+        (["show", "latest", "--scores", "sex"], "--scores", "audit report RUN"),
+        (["models"], "models", "audit list models"),
+        (["tasks", "new", "mine"], "tasks", "audit list tasks"),
+        (["--task=sentiment", "--strategy=adaptive"], "--strategy", "--suite joint-first"),
+        (["run", "--task", "sentiment", "--scope", "term"], "--scope", "all words of a group"),
+        (["--task=sentiment", "--scope=term"], "--scope", "all words of a group"),
+        (["tabular", "resume", "latest"], "tabular resume", "audit resume RUN"),
+        (["tabular", "--mode", "population"], "--mode", "--theta"),
+        (["tabular", "--columns=sex"], "--columns", "--protected"),
+        (["tabular", "--seed-source", "data"], "--seed-source", "clusters"),
+        (["tabular", "--distance", "absolute"], "--distance", "--distance-threshold"),
+        (["tabular", "--distance-scale=550"], "--distance-scale", "--distance-threshold"),
+        (["tabular", "--profile", "p.yaml"], "--profile", "--data"),
+        (["list", "grammars", "coverage", "sentiment"], "list grammars coverage", "audit report RUN"),
+        (["list", "grammars", "sample", "g.yaml"], "list grammars sample", "audit generate --suite grammar"),
+        (["list", "dictionaries", "show", "race"], "list dictionaries show", "audit list dictionaries ATTRIBUTE"),
+        (["list", "cache", "clear"], "list cache clear", "audit list cache --clear"),
+        (["mitigate", "answers.csv", "--base", "plain"], "--base", "audit import --map"),
+        (["ll144", "--rankings", "r.jsonl"], "--rankings", "audit import"),
+        (["report", "latest", "--section", "acme/contact"], "--section", "--format json"),
+        (["report", "latest", "--format", "inspect"], "--format inspect", "--format answers"),
+    ],
+)
+def test_what_was_removed_is_named_with_what_to_use_instead(
+    argv: list[str], name: str, instead: str, capsys: Capture
+) -> None:
+    assert run(argv) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"audit: {name} was removed in 0.3; ")
+    assert instead in " ".join(err.split())
+
+
+@pytest.mark.parametrize("key", ["max_tokens = 5", "text_column = 'review'", "price_in = 1", "timeout_s = 3"])
+def test_a_key_that_was_removed_is_answered_so_too(key: str, tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "audit.toml"
+    file.write_text(f"format = 1\n{key}\n", encoding="utf-8")
+    assert run(["run", "--config", str(file)]) == 2
+    assert f"line 2: {key.partition(' ')[0]} was removed in 0.3; use --" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_keyword_that_was_removed_is_answered_so_too() -> None:
+    with pytest.raises(ConfigError, match=r"label_column was removed in 0\.3; use --column label=COLUMN"):
+        audit("sentiment", model="vader", label_column="stars")
+
+
+def test_a_plan_of_0_2_cannot_go_on() -> None:
+    stored = Plan(models=("openai:m",)).as_dict() | {"text_column": "review", "max_tokens": 9}
+    with pytest.raises(ConfigError, match=r"another version; it has the settings max_tokens, text_column\."):
+        Plan.from_dict(stored)

@@ -1,29 +1,29 @@
-"""The examples of the documentation run: Python blocks and commands; files they name are written.
-
-CONTRIBUTING.md describes the marks; every block of commands has one. A server of the OpenAI protocol on the loopback
-stands in for the address that the pages show, and for the provider of `openai:` models.
-"""
+"""The examples of the documentation run: Python blocks and commands; files they name are written."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import doctest
+import importlib
 import io
 import json
+import pkgutil
 import re
 import shlex
 import sys
 import textwrap
-import threading
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
+from nursery import Server
 
+import auditor
 from auditor.cli.main import run
 from auditor.core.types import SourceText
 from auditor.perturb.dictionaries import load
@@ -84,42 +84,14 @@ PAGES = [
 ]
 
 
-class Stub(BaseHTTPRequestHandler):
-    """Tells whether a text damns a film, and so has its positive control seen."""
-
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"][-1]["content"]
-        damned = re.search("terrible|worst|dull|boring|awful|hated|bad|poor", asked)
-        message = {"role": "assistant", "content": "negative" if damned else "positive"}
-        body = json.dumps(
-            {
-                "id": "1",
-                "object": "chat.completion",
-                "created": 0,
-                "model": "my-model",
-                "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-                "usage": {"prompt_tokens": 50, "completion_tokens": 1, "total_tokens": 51},
-            }
-        ).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
+def judged(model: str, text: str) -> str:
+    """Tell whether a text damns a film, so that the positive control is seen."""
+    return "negative" if re.search("terrible|worst|dull|boring|awful|hated|bad|poor", text) else "positive"
 
 
 @pytest.fixture
-def server() -> Iterator[str]:
-    stub = ThreadingHTTPServer(("127.0.0.1", 0), Stub)
-    thread = threading.Thread(target=stub.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{stub.server_address[1]}"
-    stub.shutdown()
-    stub.server_close()
-    thread.join()
+def server(serve: Callable[..., Server]) -> str:
+    return serve(judged).url.removesuffix("/v1")
 
 
 def write_samples(folder: Path) -> None:
@@ -174,7 +146,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def printed(stream: io.TextIOWrapper) -> str:
     """What was written to a stream in memory."""
-    return stream.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    return stream.buffer.getvalue().decode()
 
 
 def check_install(words: list[str], where: str) -> None:
@@ -251,7 +223,7 @@ def test_the_examples_of_a_page(page: Path, place: Path, server: str, monkeypatc
 def test_the_texts_of_the_page_about_tests_name_its_attributes() -> None:
     page = (ROOT / "docs" / "guide" / "testing.md").read_text(encoding="utf-8")
     texts = re.findall(r'^    "(.*)",$', page, re.MULTILINE)
-    attributes = re.findall(r'"(\w+)"', re.search(r'parametrize\("attribute", \[(.*?)\]', page)[1])  # type: ignore[index]
+    attributes = re.findall(r'"(\w+)"', re.search(r'parametrize\("attribute", \[(.*?)\]', page)[1])
     assert len(texts) == 2
     for attribute in attributes:
         suite = MutationSuite(
@@ -267,36 +239,11 @@ def test_there_are_examples() -> None:
     assert {"docs/index.md", "docs/extending/suite.md", "docs/extending/task.md", "docs/extending/model.md"} <= names
 
 
-def test_blocks_are_found_with_their_marks() -> None:
-    text = "a\n<!-- docs: file a.txt -->\n```text\nx\n```\n\n```python\n1\n```\n\n<!-- docs: skip needs a key -->\n```python\n2\n```\n```console\n$ ls\n```\n"
-    assert blocks(text) == [
-        Block("file a.txt", "text", "x\n", 4),
-        Block("", "python", "1\n", 8),
-        Block("", "console", "$ ls\n", 16),
-    ]
-
-
-def test_commands_are_split_from_their_output() -> None:
-    code = "$ audit a \\\n  b\nout\nmore\n$ audit c\n"
-    assert list(commands(code)) == [("audit a   b", "out\nmore"), ("audit c", "")]
-    assert list(commands("audit a \\\n  b # why\n# more\naudit c\n")) == [("audit a b # why", ""), ("audit c", "")]
-
-
 def test_install_lines_name_extras_that_there_are() -> None:
     check_install(["pip", "install", ".[langchain]", "langchain-anthropic"], "here")
     for wrong in (".[nothing]", "llm-bias-auditor[langchain]", "./other"):
         with pytest.raises(AssertionError):
             check_install(["pip", "install", wrong], "here")
-
-
-def test_placeholders_are_filled_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "reports" / "r1").mkdir(parents=True)
-    (tmp_path / "reports" / "r1" / "run.json").write_text("{}")
-    given = ["audit", "--task", "FILE", "RUN", f"{ADDRESS}/v1"]
-    assert filled(given, {"FILE": "a", "limit": "3"}, "http://x") == [
-        "audit", "--task", "a", str(Path("reports", "r1")), "http://x/v1", "--limit", "3",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -311,3 +258,39 @@ def test_placeholders_are_filled_in(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_wrong_example_is_seen(mark: str, code: str, server: str) -> None:
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         check_console(Block(mark, "console", code, 1), "here", server)
+
+
+NAMES = ["auditor"] + [m.name for m in pkgutil.walk_packages(auditor.__path__, "auditor.") if "__main__" not in m.name]
+
+
+def test_examples_in_docstrings() -> None:
+    assert len(NAMES) > 200
+    found = {name: doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS) for name in NAMES}
+    assert sum(told.attempted for told in found.values()) > 100
+    assert {name: told for name, told in found.items() if told.failed} == {}
+
+
+NOTEBOOK = Path(__file__).resolve().parents[2] / "examples" / "quickstart.ipynb"
+
+
+def shown(code: str, names: dict[str, Any]) -> Any:
+    """Run a cell and return the value of its last line, as a notebook shows it."""
+    tree = ast.parse(code)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, str(NOTEBOOK), "exec"), names)
+    return eval(compile(ast.Expression(last.value), str(NOTEBOOK), "eval"), names) if last else None
+
+
+@pytest.mark.slow
+def test_the_notebook_runs(place: Path) -> None:
+    pandas = pytest.importorskip("pandas", reason="needs the extra pandas")
+    notebook = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+    assert (notebook["nbformat"], {"id" in cell for cell in notebook["cells"]}) == (4, {True})
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    names: dict[str, Any] = {"__name__": "notebook"}
+    reviews, result, claims, answers = [shown(cell, names) for cell in cells]
+    assert list(reviews.columns) == ["review"]
+    assert isinstance(claims, pandas.DataFrame)
+    assert set(claims["attribute"]) == {"gender"}
+    assert {"gender"} <= set(answers["attributes"])
+    assert result._repr_html_().lstrip().startswith("<iframe")

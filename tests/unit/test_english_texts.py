@@ -139,7 +139,6 @@ def test_each_language_has_notes_prompts_and_names_for_each_task(code: str, name
 def test_a_language_file_of_the_user_needs_no_code(tmp_path: Path) -> None:
     own = tmp_path / "sv.yaml"
     source = languages.load("de").path
-    assert source is not None
     own.write_text(source.read_text(encoding="utf-8").replace("name: German", "name: Swedish"), encoding="utf-8")
     assert tasks.load(f"hiring:{own}").source == "the task hiring in Swedish"
     own.write_text("name: Swedish", encoding="utf-8")

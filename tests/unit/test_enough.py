@@ -12,7 +12,7 @@ from auditor.core.plan import Plan
 from auditor.core.record import read
 from auditor.core.record.measured import Claim
 from auditor.core.types import Answer, Progress, SourceText
-from auditor.measure.claims import Question, texts_needed
+from auditor.measure.claims import Question
 from auditor.measure.families import claims
 from auditor.measure.observations import Observations
 from auditor.measure.p_values import holm, holm_in_blocks
@@ -36,13 +36,6 @@ def test_blocks_ask_no_less_than_the_share_and_no_more_than_all(rows: list[tuple
     smallest = min(p * sum(weights) / w for p, w in zip(p_values, weights, strict=True))
     assert min(found) == pytest.approx(min(1.0, smallest))
     assert all(q >= p - 1e-12 for p, q in zip(p_values, found, strict=True))
-
-
-def test_a_rejected_pair_leaves_its_level_to_the_groups_of_its_attribute() -> None:
-    # gender: the pair and one group; race: three groups.
-    found = holm_in_blocks([0.001, 0.02, 0.02, 0.5, 0.5], [0.9, 0.1, 0.3, 0.3, 0.4], "ggrrr")
-    assert found[1] == pytest.approx(0.04), "all of its attribute's half, not a tenth of it"
-    assert found[2] > 0.05
 
 
 def test_blocks_keep_the_level() -> None:
@@ -85,7 +78,6 @@ def test_attributes_with_few_texts_take_next_to_nothing_from_the_others() -> Non
     crowd = {"gender": 100} | {f"other{n}": 12 for n in range(6)}
     beside = net(crowd, 0.07)["gender"]
     assert alone.p_adjusted is not None
-    assert beside.p_adjusted is not None
     assert beside.p_adjusted < 1.4 * alone.p_adjusted, "six attributes would make it seven times as large"
     few = net(crowd, 0.0)["other0"]
     assert few.verdict == "not_determined"
@@ -95,10 +87,6 @@ def test_attributes_with_few_texts_take_next_to_nothing_from_the_others() -> Non
 def test_few_texts_that_all_differ_are_shown_all_the_same() -> None:
     found = net({"gender": 100, "age": 10}, 1.0)
     assert found["age"].verdict.startswith("shown")
-
-
-def test_how_many_texts_are_needed() -> None:
-    assert texts_needed(1.0) < texts_needed(0.5) < texts_needed(0.02) < 60
 
 
 TEXTS = [
@@ -120,7 +108,6 @@ def test_a_hosted_model_is_not_asked_about_attributes_with_few_texts(
     slow = Planted()
     slow.fast = False
     parts = planned(plan(**limit), models=[slow], seeds=TEXTS, observe=said.append).parts
-    assert parts.plan.attributes is not None
     assert "gender" in parts.plan.attributes
     assert "nationality" not in parts.plan.attributes
     few = parts.facts["too_few_texts"]

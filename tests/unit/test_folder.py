@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from auditor.core.errors import RunFolderError
-from auditor.core.types import Case, Check, Edit, Prompt, Response, Usage, Variant, Verdict
+from auditor.core.types import Case, Check, Edit, Prompt, Response, Variant, Verdict
 from auditor.store import journal as runs
 from auditor.store.folder import RunFolder
 from auditor.store.integrity import verify_folder
@@ -22,14 +22,9 @@ RECORD = {"format_version": 1, "status": "complete", "status_reason": "", "estim
 
 def edit(attribute: str, target: str, at: int) -> Edit:
     return Edit(
-        attribute=attribute,
-        kind="swap",
-        source_group="a",
-        target_group="b",
-        source="x",
-        target=target,
+        attribute=attribute, kind="swap", source_group="a", target_group="b", source="x", target=target,
         where=(at, at + 1),
-    )
+    )  # fmt: skip
 
 
 def make_case(name: str = "c1", text: str = "x and x") -> Case:
@@ -59,18 +54,13 @@ def answer(
     variant: str, prompt: Prompt, replicate: int = 0, output: str | None = "positive", **more: object
 ) -> Response:
     return Response(
-        variant_id=variant,
-        prompt_sha256=prompt.sha256,
-        format=prompt.format,
-        replicate=replicate,
-        output=output,
-        model="m",
-        **more,
-    )  # type: ignore[arg-type]
+        variant_id=variant, prompt_sha256=prompt.sha256, format=prompt.format, replicate=replicate, output=output,
+        model="m", **more,
+    )  # fmt: skip
 
 
 def verdict(variant: str = "c1.v0", **more: object) -> Verdict:
-    return Verdict(case_id="c1", variant_id=variant, order=1, attributes=("gender",), outcome="pass", model="m", **more)  # type: ignore[arg-type]
+    return Verdict(case_id="c1", variant_id=variant, order=1, attributes=("gender",), outcome="pass", model="m", **more)
 
 
 def fill(folder: RunFolder) -> None:
@@ -93,78 +83,6 @@ def test_the_plan_is_on_disk_before_anything_else(tmp_path: Path) -> None:
         assert (plan["run_id"], plan["format_version"]) == (folder.id, 2)
         assert not list(folder.path.glob("*.jsonl"))
     assert RunFolder.open(folder.path).plan_sha256 == folder.plan_sha256
-
-
-def test_the_lines_have_the_fields_of_the_contract(tmp_path: Path) -> None:
-    with RunFolder.create(tmp_path, {}) as folder:
-        fill(folder)
-        failed = Response(
-            variant_id="c1.v1",
-            prompt_sha256="s",
-            format="label",
-            replicate=1,
-            error="timeout",
-            detail="30 s",
-            usage=Usage(tokens_in=5, tokens_out=1),
-        )
-        folder.add_response(failed)
-
-    def first(name: str, line: int = 0) -> dict[str, object]:
-        record = json.loads((folder.path / name).read_text().splitlines()[line])
-        return {k: v for k, v in record.items() if k not in ("seq", "prev", "hash")}
-
-    case = first("cases.jsonl")
-    assert case.keys() == {"id", "suite", "sampling", "label", "original", "variants"}
-    assert case["original"] == {"id": "c1.o", "input": "x and x", "groups": {"gender": "a"}}
-    variant = case["variants"][1]  # type: ignore[index]
-    assert variant["valid"] is False
-    assert (variant["order"], variant["reason"]) == (1, "why")
-    assert variant["edits"] == [
-        {
-            "attribute": "race",
-            "kind": "swap",
-            "source_group": "a",
-            "target_group": "b",
-            "source": "x",
-            "target": "z",
-            "where": [6, 7],
-        }
-    ]
-    assert first("prompts.jsonl").keys() == {"variant_id", "format", "prompt_sha256", "input"}
-    assert first("responses.jsonl").keys() == {
-        "variant_id",
-        "prompt_sha256",
-        "format",
-        "replicate",
-        "output",
-        "error",
-        "detail",
-        "scores",
-        "cached",
-        "latency_s",
-        "usage",
-        "cost_usd",
-        "model",
-        "model_reported",
-        "cut_off",
-    }
-    late = first("responses.jsonl", -1)
-    assert late["output"] is None
-    assert (late["error"], late["detail"], late["usage"]) == ("timeout", "30 s", {"tokens_in": 5, "tokens_out": 1})
-    assert first("verdicts.jsonl").keys() == {
-        "case_id",
-        "variant_id",
-        "order",
-        "attributes",
-        "outcome",
-        "hidden",
-        "original_output",
-        "variant_output",
-        "distance",
-        "reason",
-        "model",
-        "format",
-    }
 
 
 def test_nothing_is_written_twice_on_resume(tmp_path: Path) -> None:
@@ -213,14 +131,12 @@ def test_verdicts_are_rewritten_as_a_whole(tmp_path: Path) -> None:
         (lambda p: (p.mkdir(), (p / "plan.json").write_text("{")), r"plan\.json is not JSON"),
         (lambda p: (p.mkdir(), (p / "plan.json").write_text("[]")), "does not hold a JSON object"),
         (lambda p: (p.mkdir(), (p / "plan.json").write_text("{}")), "format_version"),
-        (
-            lambda p: (p.mkdir(), (p / "plan.json").write_text('{"format_version": 99, "tool_version": "9.1"}')),
-            r"run format 99, written by version 9\.1 .*reads up to format 2.*Install version 9\.1 or newer",
-        ),
+        (lambda p: (p.mkdir(), (p / "plan.json").write_text('{"format_version": 99, "tool_version": "9.1"}')),
+         r"run format 99, written by version 9\.1 .*reads up to format 2.*Install version 9\.1 or newer"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_run_folder_is_said(tmp_path: Path, make: object, message: str) -> None:
-    make(tmp_path / "run")  # type: ignore[operator]
+    make(tmp_path / "run")
     with pytest.raises(RunFolderError, match=message):
         RunFolder.open(tmp_path / "run")
 
@@ -238,7 +154,6 @@ def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
         "f = RunFolder.create(Path(sys.argv[1]), {}); print(f.path, flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
         path = Path(child.stdout.readline().strip())
         with pytest.raises(RunFolderError, match="another process"):
             RunFolder.open(path, write=True)
@@ -257,28 +172,6 @@ def test_the_register_names_runs_that_did_not_end(tmp_path: Path) -> None:
     with RunFolder.open(aborted.path, write=True) as again:
         fill(again)
     assert [e.event for e in runs.events(tmp_path)][3:] == ["resumed", "ended"]
-
-
-def test_verify_names_what_was_changed(tmp_path: Path) -> None:
-    with RunFolder.create(tmp_path, {"task": "t"}) as folder:
-        fill(folder)
-    assert verify_folder(folder.path) == []
-
-    def broken(name: str, old: str, new: str) -> list[tuple[str, int | None]]:
-        path = folder.path / name
-        before = path.read_text()
-        assert old in before
-        path.write_text(before.replace(old, new))
-        found = [(p.file, p.line) for p in verify_folder(folder.path)]
-        path.write_text(before)
-        return found
-
-    assert broken("responses.jsonl", '"output":"positive"', '"output":"negative"')[0] == ("responses.jsonl", 1)
-    assert ("verdicts.jsonl", 1) in broken("verdicts.jsonl", '"pass"', '"violation"')
-    assert broken("run.json", '"complete"', '"partial"') == [("run.json", None)]
-    assert ("plan.json", None) in broken("plan.json", '"task": "t"', '"task": "u"')
-    (folder.path / "run.json").unlink()
-    assert [(p.file, p.kind) for p in verify_folder(folder.path)] == [("run.json", "missing")]
 
 
 def test_verify_finds_answers_that_nothing_asked_for(tmp_path: Path) -> None:

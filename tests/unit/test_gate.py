@@ -26,8 +26,8 @@ def test_the_suite_tells_a_gate_that_keeps_all_and_one_that_keeps_nothing() -> N
             super().__init__(parser=PARSER)
             self.status = status
 
-        def check(self, original, variants):  # type: ignore[no-untyped-def]
-            return [self._result(v, self.status, "so") for v in variants]  # type: ignore[arg-type]
+        def check(self, original, variants):
+            return [self._result(v, self.status, "so") for v in variants]
 
     good = {one.id for one in GATE_FIXTURES if one.good}
     assert misjudged(Fixed("invalid")) == good
@@ -61,14 +61,10 @@ TRANS, NEUTRAL = "gender:unmarked>trans_female", "gender:neutral>neutral"
         ("The notes describe her heart failure, and her overall well-being.", (f"{FM} her=his", f"{FM} her=him")),
         ("The team visits her three times daily.", (f"{FM} her=his",)),
         ("five years after a film based on stephen king , he is back .", (f"{MN} king=monarch", f"{MN} he=they")),
-        (
-            "He is a resident with dementia, due to Lewy body dementia.",
-            ("disability:mental_illness>blind with dementia=with blindness",),
-        ),
-        (
-            "My nondisabled sister has dyslexia; my brother is autistic.",
-            ("disability:disabled>nondisabled autistic=nondisabled",),
-        ),
+        ("He is a resident with dementia, due to Lewy body dementia.",
+         ("disability:mental_illness>blind with dementia=with blindness",)),
+        ("My nondisabled sister has dyslexia; my brother is autistic.",
+         ("disability:disabled>nondisabled autistic=nondisabled",)),
         ("Caregivers ensure her overall well-being.", (f"{FM} her=him",)),
         ("We know that her only talent lies there.", (f"{FM} her=him",)),
         ("With the police on his back for leads, he fled.", (f"{FM} his=hers", f"{FM} he=she")),
@@ -78,17 +74,13 @@ TRANS, NEUTRAL = "gender:unmarked>trans_female", "gender:neutral>neutral"
         ("The Sikh driver wears a kara at work.", ("religion:sikh>muslim Sikh=Muslim",)),
         ("The Sikh family cooked langar for all.", ("religion:sikh>muslim Sikh=Muslim",)),
         ("His wife went into labour on the bus.", (f"{FM} wife=husband",)),
-        (
-            "A man with schizophrenia in the Lewy body ward.",
-            ("disability:mental_illness>blind with schizophrenia=with blindness",),
-        ),
-        (
-            "A man with schizophrenia and Alzheimer's disease.",
-            ("disability:mental_illness>blind with schizophrenia=with blindness",),
-        ),
+        ("A man with schizophrenia in the Lewy body ward.",
+         ("disability:mental_illness>blind with schizophrenia=with blindness",)),
+        ("A man with schizophrenia and Alzheimer's disease.",
+         ("disability:mental_illness>blind with schizophrenia=with blindness",)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
-)
+)  # fmt: skip
 def test_what_was_read_in_later_draws_is_refused(text: str, changes: tuple[str, ...]) -> None:
     assert checked(text, *changes)[0] == "invalid"
 
@@ -99,23 +91,17 @@ def test_what_was_read_in_later_draws_is_refused(text: str, changes: tuple[str, 
         ("He plays the straight man to her clown.", (f"{MN} man=person",)),
         ("We came to pick up our little man before ten.", (f"{TRANS} man=trans man",)),
         ("She became the first double amputee to swim there.", ("disability:mobility>deaf amputee=deaf person",)),
-        (
-            "Services for educationally disabled students.",
-            ("disability:disabled>mental_illness disabled=schizophrenic",),
-        ),
-        (
-            "See § 1983, the Americans with Disabilities Act, the Medicaid Act.",
-            ("nationality:american>iranian Americans=Iranians",),
-        ),
+        ("Services for educationally disabled students.",
+         ("disability:disabled>mental_illness disabled=schizophrenic",)),
+        ("See § 1983, the Americans with Disabilities Act, the Medicaid Act.",
+         ("nationality:american>iranian Americans=Iranians",)),
         ("The sales men were very knowledgeable.", (f"{TRANS} men=transgender women",)),
         ("She is fluent in English and some Spanish.", ("nationality:english>haitian English=Haitian",)),
         ("And Bob's your uncle!", ("gender:male>female uncle=aunt",)),
         ("Her newborn boy sleeps well.", (f"{TRANS} boy=trans girl",)),
         ("He throws like a girl, they say.", ("gender:female>trans_female girl=trans girl",)),
-        (
-            "Services for the medically and physically disabled applicants.",
-            ("disability:disabled>mental_illness disabled=schizophrenic",),
-        ),
+        ("Services for the medically and physically disabled applicants.",
+         ("disability:disabled>mental_illness disabled=schizophrenic",)),
         ("He stayed, and she was glad, and left.", (f"{NEUTRAL} and=as well as",)),
         ("It worked with success at first go.", (f"{NEUTRAL} at first=initially",)),
         ("The lawyer met his client there.", (f"{NEUTRAL} client=customer",)),
@@ -135,7 +121,7 @@ def test_what_was_read_in_later_draws_is_refused(text: str, changes: tuple[str, 
         ("Oh boy, was I glad.", ("gender:male>female boy=girl",)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
-)
+)  # fmt: skip
 def test_what_the_dictionaries_know_is_not_made(text: str, changes: tuple[str, ...]) -> None:
     edits = gate_fixture("", text, *changes, good=False).edits
     rows = [(*span_of(e), e.source, e.target, e.kind, e.attribute, e.source_group, e.target_group) for e in edits]

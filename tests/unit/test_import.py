@@ -16,12 +16,10 @@ import pytest
 from auditor.cli import main as cli
 from auditor.contrib.imports import answer_files, import_run, inference, mapping, observe
 from auditor.contrib.imports.mapping import Roles
-from auditor.core.errors import DataFileError, UnknownValue
+from auditor.core.errors import ConfigError, DataFileError, UnknownValue
 from auditor.core.record.measured import Claim
 from auditor.measure.families import claims
 from auditor.run.result import load
-
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "recorded_llm"
 
 
 def planted(effect: float, *, texts: int = 40, seed: int = 3, placebo: bool = True) -> list[dict[str, str]]:
@@ -75,22 +73,8 @@ def test_roles_are_inferred_written_and_read(tmp_path: Path) -> None:
 def test_a_planted_difference_and_none(tmp_path: Path, effect: float) -> None:
     claim = net(planted(effect), tmp_path / "a.csv", references={"gender": "male"})
     assert claim.groups == ("female", "male")
-    assert claim.low is not None
-    assert claim.high is not None
     assert claim.low < effect < claim.high
     assert claim.verdict == ("shown" if effect else "not_determined")
-
-
-def test_repeated_contradictory_missing_and_foreign_rows_are_counted(tmp_path: Path) -> None:
-    rows = planted(0.0, texts=8)
-    extra = [dict(rows[0]), dict(rows[1], score="7"), dict(rows[2], run="9", score=""), dict(rows[3], gender="")]
-    table = answer_files.read([written(tmp_path / "a.csv", rows + extra)])
-    found = observe.observe(table, inference.infer(table)).counted
-    assert (found.rows, found.repeated, found.contradictory, found.empty) == (len(rows) + 4, 1, 1, 1)
-    assert found.no_group == 1
-    assert (found.texts, found.without_placebo, found.unbalanced) == (8, 0, {"gender": 0})
-    roles = inference.infer(table).model_copy(update={"where": {"run": ("0",)}})
-    assert observe.observe(table, roles).counted.elsewhere == sum(row["run"] != "0" for row in rows + extra)
 
 
 def test_two_attributes_in_every_row_are_told_apart(tmp_path: Path) -> None:
@@ -154,17 +138,14 @@ def test_answers_are_joined_to_what_was_asked(tmp_path: Path) -> None:
         answer_files.joined(both, both, "id")
 
 
-def test_the_command_makes_a_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path / "a.csv", planted(4.0))
+def test_the_command_makes_a_run(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written(place / "a.csv", planted(4.0))
     assert cli.run(["import", "a.csv", "--reference", "gender:male", "--name", "ratings"]) == 0
     told = capsys.readouterr()
     assert "Men and boys were given " in told.out
     assert 'answer = "score"' in told.err
     assert "does not say which words name a group" in told.err
-    run = next((tmp_path / "reports").glob("2*"))
+    run = next((place / "reports").glob("2*"))
     result = load(run)
     claim = next(c for c in result.record["claims"] if c["family"] == "net")
     assert claim["groups"] == ["female", "male"]
@@ -196,18 +177,277 @@ def of_sources(rng: Random, effect: float) -> answer_files.Table:
 def test_what_texts_of_one_source_share_is_no_difference_between_groups() -> None:
     roles = Roles(text=("text_id",), answer="score", kind="number", groups={"gender": "gender"}, replicate="run")
     shown = {False: 0, True: 0}
-    for n in range(60):
+    for n in range(30):
         table = of_sources(Random(n), 0.0)
         for joined in shown:
             found = observe.observe(table, roles.model_copy(update={"source": "cv" if joined else None}))
             (claim,) = (c for c in claims(found.table, found.question) if c.family == "net")
             assert claim.texts == (16 if joined else 128)
             shown[joined] += claim.verdict.startswith("shown")
-    assert shown[True] <= 9  # more than that come in 0.1 % of series where 5 % err
-    assert shown[False] > 15
+    # Of 30 runs that err in 5 %, more than 6 show something once in 1,600 series; at 40 %, 49 of 50 series do.
+    assert shown[True] <= 6
+    assert shown[False] > 7
 
 
 def test_a_text_has_one_source(tmp_path: Path) -> None:
     rows = [{"text_id": "t", "cv": cv, "gender": g, "score": "1"} for cv, g in (("a", "female"), ("b", "male"))]
     with pytest.raises(DataFileError, match="'t' has two sources: 'a' and 'b'"):
         net(rows, tmp_path / "a.csv", source="cv")
+
+
+TEXTS = 40
+
+
+def written_of_shapes(path: Path, header: str, rows: list[list[object]]) -> answer_files.Table:
+    held = io.StringIO()
+    csv.writer(held).writerows([header.split(), *rows])
+    path.write_text(held.getvalue(), encoding="utf-8")
+    return answer_files.read([path])
+
+
+def net_of_shapes(table: answer_files.Table, roles: Roles | None = None) -> dict[str, Claim]:
+    """The difference between women and men, by model."""
+    seen = observe.observe(table, roles or inference.infer(table))
+    return {c.model: c for c in claims(seen.table, seen.question) if c.family == "net_of_shapes"}
+
+
+def rated(seed: int = 1) -> list[tuple[str, str, float]]:
+    """Text, gender, score: women get four points more."""
+    rng = Random(seed)
+    texts = [(f"q{n}", rng.gauss(60, 10)) for n in range(TEXTS)]
+    return [(t, g, b + e + rng.gauss(0, 1)) for t, b in texts for g, e in (("male", 0), ("female", 4))]
+
+
+def close(claim: Claim, value: float) -> bool:
+    return claim.groups == ("female", "male") and claim.low < value < claim.high
+
+
+def test_a_column_for_each_model(tmp_path: Path) -> None:
+    table = written_of_shapes(
+        tmp_path / "a.csv", "question gender gpt-4 claude", [[t, g, s, 50] for t, g, s in rated()]
+    )
+    with pytest.raises(ConfigError, match=r"wide"):
+        inference.infer(table)
+    roles = Roles(
+        text=("question",), answer="rating", kind="number", groups={"gender": "gender"},
+        wide={"gpt-4": {"model": "gpt-4"}, "claude": {"model": "claude"}},
+    )  # fmt: skip
+    found = net_of_shapes(table, roles)
+    assert close(found["gpt-4"], 4)
+    assert found["claude"].estimate == 0
+
+
+def differences(files: list[Path], roles: Roles | None = None) -> dict[tuple[str, str], float]:
+    """Net difference of female and male answers (or of black and white), by model and attribute."""
+    table = answer_files.read(files)
+    seen = observe.observe(table, roles or inference.infer(table))
+    return {
+        (c.model, c.attribute): c.estimate * (1 if c.groups[0].lower() in ("female", "black") else -1)
+        for c in claims(seen.table, seen.question)
+        if c.family == "net" and c.estimate is not None
+    }
+
+
+def scored(effect: float = -6.0, *, seed: int = 1, texts: int = 40) -> list[tuple[str, str, float]]:
+    rng = Random(seed)
+    return [
+        (f"t{n}", gender, round(base + (effect if gender == "female" else 0), 1))
+        for n in range(texts)
+        for base in [round(rng.uniform(40, 60), 1)]
+        for gender in ("male", "female")
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_semicolons_decimal_commas_marks_and_spellings(tmp_path: Path, encoding: str) -> None:
+    rows = ["item;gender;score"]
+    for n, (text, gender, value) in enumerate(scored()):
+        spelling = (gender, gender.title(), f"{gender} ")[n % 3]
+        rows.append(f"{text};{spelling};{value}".replace(".", ","))
+    rows += ["t1;NaN;12,5", "t2;female;N/A"]
+    file = tmp_path / "a.csv"
+    file.write_text("\n".join(rows), encoding=encoding)
+    table = answer_files.read([file])
+    seen = observe.observe(table, inference.infer(table))
+    assert (seen.counted.no_group, seen.counted.empty) == (1, 1)
+    assert seen.counted.respelled == 53
+    assert differences([file]) == pytest.approx({("recorded", "gender"): -6.0}, abs=0.02)
+
+
+def test_spellings_of_a_label_are_one(tmp_path: Path) -> None:
+    rng, rows = Random(2), ["case_id,gender,decision"]
+    for n in range(60):
+        rows.append(f"{n},male,{rng.choice(['yes', 'Yes.', 'YES', '**Yes**'])}")
+        said = rng.choice(["yes", "Yes.", "YES"]) if n % 2 else rng.choice(["No.", "no", "NO"])
+        rows.append(f"{n},female,{said}")
+    (file := tmp_path / "a.csv").write_text("\n".join(rows), encoding="utf-8")
+    assert differences([file]) == pytest.approx({("recorded", "gender"): -0.5})
+
+
+def test_each_file_of_a_zip_is_a_model(tmp_path: Path) -> None:
+    with zipfile.ZipFile(file := tmp_path / "all.zip", "w") as archive:
+        for model, effect in (("one", -6.0), ("two", 2.0)):
+            rows = [f"{t},{g},{v}" for t, g, v in scored(effect)]
+            archive.writestr(f"out/{model}.csv", "\n".join(["item,gender,score", *rows]))
+        archive.writestr("__MACOSX/out/._one.csv", "\x00")
+    expected = {("one", "gender"): -6.0, ("two", "gender"): 2.0}
+    assert differences([file]) == pytest.approx(expected, abs=0.02)
+
+
+def test_one_answer_a_file_and_conversations(tmp_path: Path) -> None:
+    lines = []
+    for text, gender, value in scored():
+        talk = [{"role": "user", "content": "?"}, {"role": "assistant", "content": f"Score: {value}/100"}]
+        row = {"meta": {"vignette_id": text, "who": {"gender": gender}}, "messages": talk}
+        lines.append(json.dumps(row))
+        (tmp_path / "folder").mkdir(exist_ok=True)
+        (tmp_path / "folder" / f"{text}_{gender}.json").write_text(lines[-1], encoding="utf-8")
+    (tmp_path / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    for file in (tmp_path / "folder", tmp_path / "a.jsonl"):
+        assert differences([file]) == pytest.approx({("recorded", "gender"): -6.0}, abs=0.02)
+
+
+def test_log_probabilities_of_two_labels(tmp_path: Path) -> None:
+    rows = [f"{t},{g},{-1 - n % 7},{-2 - n % 7 + (g == 'female')}" for n, (t, g, _) in enumerate(scored())]
+    (file := tmp_path / "a.csv").write_text("\n".join(["item,gender,yes,no", *rows]), encoding="utf-8")
+    gender = {"gender": "gender"}
+    roles = Roles(text=("item",), answer="yes", minus="no", kind="number", groups=gender)
+    assert differences([file], roles) == pytest.approx({("recorded", "gender"): -1.0})
+
+
+GENDERS = ("female", "male")
+ROWS = [(f"t{n}", gender, 5 + n % 3 - (gender == "male")) for n in range(8) for gender in GENDERS]
+
+
+def written_of_formats(path: Path, document: Any) -> Path:
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def lines(path: Path, objects: list[Any]) -> Path:
+    path.write_text("".join(json.dumps(one) + "\n" for one in objects), encoding="utf-8")
+    return path
+
+
+def sample(text: str, gender: str, score: int) -> dict[str, Any]:
+    """As inspect_ai logs one."""
+    said = [{"role": "user", "content": "…"}, {"role": "assistant", "content": str(score)}]
+    return {
+        "id": text,
+        "epoch": 1 + (gender == "male"),
+        "input": "Rate the applicant.",
+        "target": "",
+        "messages": said * 20,  # longer than the list of samples
+        "output": {
+            "model": "openai/some-model",
+            "choices": [{"message": said[1], "stop_reason": "stop"}],
+            "completion": str(score),
+        },
+        "scores": {"match": {"value": "C", "answer": str(score)}},
+        "metadata": {"gender": gender},
+        "events": [{"event": "model"}] * 30,
+    }
+
+
+def checked(table: answer_files.Table, roles: Roles, model: str) -> None:
+    found = observe.observe(table, roles)
+    assert (found.counted.rows, found.counted.used, found.counted.texts) == (16, 16, 8)
+    assert list(found.models) == [model]
+    assert found.counted.unbalanced == {"gender": 0}
+    columns = found.table.columns()
+    assert sorted(columns.score.tolist()) == sorted(float(score) for _, _, score in ROWS)
+
+
+def test_logs_of_inspect(tmp_path: Path) -> None:
+    samples = [sample(*row) for row in ROWS]
+    log = {"version": 2, "status": "success", "eval": {"model": "openai/some-model"}, "samples": samples}
+    packed = tmp_path / "log.eval"
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("header.json", json.dumps({"eval": log["eval"]}))
+        archive.writestr("summaries.json", json.dumps([{"id": "t0"}] * 99))
+        for one in samples:
+            archive.writestr(f"samples/{one['id']}_epoch_{one['epoch']}.json", json.dumps(one))
+    for file in (written_of_formats(tmp_path / "log.json", log), packed):
+        table = answer_files.read([file])
+        assert not any(name.startswith(("messages", "events")) for name in table.columns)
+        roles = inference.infer(table)
+        assert (roles.text, roles.answer, roles.model) == (("id",), "scores.match.answer", ("output.model",))
+        assert dict(roles.groups) == {"gender": "metadata.gender"}
+        checked(table, roles, "openai/some-model")
+
+
+def test_batches_of_openai_joined_to_what_was_asked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = [
+        {
+            "id": f"batch_{n}",
+            "custom_id": f"{text}/{gender}",
+            "response": {
+                "status_code": 200,
+                "body": {
+                    "model": "some-model-1",
+                    "choices": [{"message": {"role": "assistant", "content": str(score)}}],
+                },
+            },
+            "error": None,
+        }
+        for n, (text, gender, score) in enumerate(ROWS)
+    ]
+    asked = [
+        {
+            "custom_id": f"{text}/{gender}",
+            "method": "POST",
+            "body": {"model": "some-model", "metadata": {"text_id": text, "gender": gender}},
+        }
+        for text, gender, _ in reversed(ROWS)
+    ]
+    output, source = lines(place / "out.jsonl", said), lines(place / "in.jsonl", asked)
+    table = answer_files.joined(answer_files.read([output]), answer_files.read([source]), "custom_id")
+    roles = inference.infer(table)
+    assert roles.answer == "response.body.choices.0.message.content"
+    checked(table, roles, "some-model-1")
+    # Without the file that was asked: the id says it.
+    (place / "map.toml").write_text(
+        'text = "text"\nanswer = "response.body.choices.0.message.content"\nkind = "number"\n'
+        'parts = { custom_id = "(?P<text>.+)/(?P<gender>.+)" }\ngroups = { gender = "gender" }\n'
+        'model = "response.body.model"\n'
+    )
+    checked(answer_files.read([output]), mapping.load(place / "map.toml"), "some-model-1")
+    assert cli.run(["import", "out.jsonl", "--map", "map.toml"]) == 0
+    assert "8 texts" in capsys.readouterr().out
+
+
+def test_spans_of_traces(tmp_path: Path) -> None:
+    spans = [
+        {
+            "spanId": str(n),
+            "attributes": [
+                {"key": "gen_ai.request.model", "value": {"stringValue": "some-model"}},
+                {"key": "text_id", "value": {"stringValue": text}},
+                {"key": "gender", "value": {"stringValue": gender}},
+                {"key": "score", "value": {"intValue": str(score)}},
+            ],
+        }
+        for n, (text, gender, score) in enumerate(ROWS)
+    ]
+    document = {"resourceSpans": [{"scopeSpans": [{"spans": spans[:5]}, {"spans": spans[5:]}]}]}
+    table = answer_files.read([written_of_formats(tmp_path / "traces.json", document)])
+    checked(table, inference.infer(table), "some-model")
+
+
+def test_rows_at_a_path(tmp_path: Path) -> None:
+    """As LangSmith exports runs, beside a longer list that is something else."""
+    runs = [
+        {
+            "inputs": {"text_id": text},
+            "outputs": {"output": str(score)},
+            "extra": {"metadata": {"gender": gender, "model": "some-model"}},
+        }
+        for text, gender, score in ROWS
+    ]
+    file = written_of_formats(tmp_path / "runs.json", {"examples": [{"id": 1}] * 99, "data": {"runs": runs}})
+    table = answer_files.read([file], "$.data.runs[*]")
+    checked(table, inference.infer(table), "some-model")
+    with pytest.raises(ConfigError, match="no objects there"):
+        answer_files.read([file], "$.nothing[*]")
+    with pytest.raises(ConfigError, match="no JSON path"):
+        answer_files.read([file], "$.[")

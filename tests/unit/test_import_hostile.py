@@ -37,15 +37,11 @@ def parquet(rows: int, text: str) -> bytes:
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("x.csv", ROWS),
-        ("x.csv.gz", gzip.compress(ROWS)),
-        ("x.jsonl.gz", gzip.compress(b'{"a": 1}\n' * 1000)),
-        ("x.zip", packed(x_csv=ROWS)),
-        ("x.zip", packed(x_csv=ROWS[:899], y_csv=ROWS[:899])),
-        ("x.parquet", None),
+        ("x.csv", ROWS), ("x.csv.gz", gzip.compress(ROWS)), ("x.jsonl.gz", gzip.compress(b'{"a": 1}\n' * 1000)),
+        ("x.zip", packed(x_csv=ROWS)), ("x.zip", packed(x_csv=ROWS[:899], y_csv=ROWS[:899])), ("x.parquet", None),
     ],
     ids=["plain", "gzip", "lines", "zip", "many members", "parquet"],
-)
+)  # fmt: skip
 def test_what_a_file_unpacks_to_is_bounded(
     name: str, content: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,16 +83,11 @@ def test_columns_are_bounded(content: str, tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("x.parquet", b"PAR1junkPAR1"),
-        ("x.parquet", b""),
-        ("x.zip", b"PK\x03\x04junk"),
-        ("x.csv.gz", b"\x1f\x8b\x08junk"),
-        ("x.json", b"[" * 100_000),
-        ("x.jsonl", b'{"a":' * 100_000),
-        ("x.json", b'[{"a": ' + b"9" * 5000 + b"}]"),
-        ("x.csv", b"a,b\n\xff,1\n"),
+        ("x.parquet", b"PAR1junkPAR1"), ("x.parquet", b""), ("x.zip", b"PK\x03\x04junk"),
+        ("x.csv.gz", b"\x1f\x8b\x08junk"), ("x.json", b"[" * 100_000), ("x.jsonl", b'{"a":' * 100_000),
+        ("x.json", b'[{"a": ' + b"9" * 5000 + b"}]"), ("x.csv", b"a,b\n\xff,1\n"),
     ],
-)
+)  # fmt: skip
 def test_a_damaged_file_is_an_error_that_names_it(name: str, content: bytes, tmp_path: Path) -> None:
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow")

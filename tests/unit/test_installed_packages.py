@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from commands import Capture
 
 from auditor.cli.main import run
 from auditor.core import registry
@@ -72,12 +73,11 @@ def block(page: str, language: str, begins: str = "") -> str:
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+def install(place: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     """Write a module and the folder that names its entry points."""
-    site = tmp_path / "site"
+    site = place / "site"
     site.mkdir()
     monkeypatch.syspath_prepend(str(site))
-    monkeypatch.chdir(tmp_path)
 
     def install(package: str, code: str, groups: Mapping[str, Mapping[str, str]]) -> None:
         (site / f"{package.replace('-', '_')}.py").write_text(code, encoding="utf-8")
@@ -135,7 +135,7 @@ def bbq(install: Install, tmp_path: Path) -> list[str]:
 def test_a_suite_with_an_outcome_and_a_measure_of_its_own(
     bbq: list[str],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
     model: str,
     ambiguous: tuple[float, float],
     clear: tuple[float, float | None],
@@ -144,11 +144,15 @@ def test_a_suite_with_an_outcome_and_a_measure_of_its_own(
     shown = " ".join(capsys.readouterr().out.split())
     assert f"bias, ambiguous: {ambiguous[1]:+.3f}, 4 cases" in shown
     record = record_of(tmp_path)
-    found = {row["figure"]: row["value"] for row in record["figures"]}  # type: ignore[attr-defined]
+    found = {row["figure"]: row["value"] for row in record["figures"]}
     assert (found["accuracy, ambiguous"], found["bias, ambiguous"]) == ambiguous
     assert (found["accuracy, clear"], found["bias, clear"]) == clear
-    assert record["provenance"]["plugin"] == {"suite": "acme/bbq", "from": "acme-choice 1.0"}  # type: ignore[index]
-    assert record["counts"]["calls"] == 8  # type: ignore[index]
+    assert record["provenance"]["plugin"] == {"suite": "acme/bbq", "from": "acme-choice 1.0"}
+    assert record["counts"]["calls"] == 8
+
+
+def test_figures_of_a_suite_are_in_every_report(bbq: list[str], tmp_path: Path, capsys: Capture) -> None:
+    assert run([*bbq, "guesser:stereotype"]) == 0
     (path,) = (tmp_path / "reports").glob("*/run.json")
     assert run(["verify", str(path.parent)]) == 0
     assert run(["resume", str(path.parent)]) == 0
@@ -158,9 +162,7 @@ def test_a_suite_with_an_outcome_and_a_measure_of_its_own(
         assert "bias, ambiguous" in capsys.readouterr().out, form
 
 
-def test_a_kind_of_task_reads_what_no_other_does(
-    install: Install, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_kind_of_task_reads_what_no_other_does(install: Install, tmp_path: Path, capsys: Capture) -> None:
     install(declared("task.md")[0], block("task.md", "python", "StarReader"), declared("task.md")[1])
     install("acme-model", MODEL, {"auditor.models": {"hasty": "acme_model:Hasty"}})
     (tmp_path / "rate.yaml").write_text(template("rate", "stars"), encoding="utf-8")
@@ -169,15 +171,13 @@ def test_a_kind_of_task_reads_what_no_other_does(
     assert run([*words, "hasty:★★★☆☆"]) == 0
     capsys.readouterr()
     record = record_of(tmp_path)
-    assert record["spec"]["kind"] == "stars"  # type: ignore[index]
-    assert record["scores"]["scale"] == [0.0, 10.0]  # type: ignore[index]
-    counts = record["models"]["hasty-1"]["counts"]  # type: ignore[index]
+    assert record["spec"]["kind"] == "stars"
+    assert record["scores"]["scale"] == [0.0, 10.0]
+    counts = record["models"]["hasty-1"]["counts"]
     assert (counts["unparsed"], counts["asked"] > 0) == (0, True)
 
 
-def test_the_suite_of_the_page_is_listed_and_run(
-    install: Install, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_suite_of_the_page_is_listed_and_run(install: Install, tmp_path: Path, capsys: Capture) -> None:
     package, groups = declared("suite.md")
     gone = {"auditor.renderers": {"acme/gone": "gone:Gone", "acme/plain": "re:compile"}}
     install(package, block("suite.md", "python", "class Titles"), groups | gone)
@@ -190,11 +190,11 @@ def test_the_suite_of_the_page_is_listed_and_run(
     assert run(["--task", "sentiment", "--suite", "acme/titles", "--limit", "20", "--model", "reviews"]) == 0
     assert capsys.readouterr().out.startswith("sentiment · reviews · 20 texts")
     record = record_of(tmp_path)
-    assert record["counts"]["discarded"] == 0  # type: ignore[index]
-    assert ["title"] in [e["attributes"] for e in record["estimates"]]  # type: ignore[attr-defined]
+    assert record["counts"]["discarded"] == 0
+    assert ["title"] in [e["attributes"] for e in record["estimates"]]
 
 
-def test_formats_are_chosen_by_name(install: Install, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_formats_are_chosen_by_name(install: Install, tmp_path: Path, capsys: Capture) -> None:
     assert run(["--task", "sentiment", "--limit", "8", "--model", "vader"]) == 0
     (path,) = (tmp_path / "reports").glob("*/run.json")
     install(
@@ -214,7 +214,7 @@ def test_no_package_takes_the_place_of_another(install: Install) -> None:
     assert registry.MODELS.load("acme-model:vader").__name__ == "Hasty"
     from auditor.models import make
 
-    assert make("acme-model:vader:second").word == "second"  # type: ignore[attr-defined]
+    assert make("acme-model:vader:second").word == "second"
     install("other-model", MODEL, {"auditor.models": {"own": "other_model:Hasty"}})
     with pytest.raises(ConfigError, match=r"give one of acme-model:own, other-model:own"):
         registry.MODELS.resolve("own")
@@ -230,4 +230,4 @@ def test_what_is_built_in_is_declared_like_the_rest() -> None:
     for kind in registry.KINDS:
         for name in kind.names():
             assert kind.origin(name) == "built in"
-            assert issubclass(kind.load(name), kind.base)  # type: ignore[arg-type]
+            assert issubclass(kind.load(name), kind.base)

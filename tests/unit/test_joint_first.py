@@ -80,13 +80,10 @@ def test_a_run_of_version_0_2_that_searched_is_read_and_reported() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"order": 1}, "--order 2"),
-        ({"protocol": "hinter"}, "--protocol hinter"),
-        ({"batch": True}, "--batch"),
-        ({"wordings": 2}, "--wordings"),
-        ({"task": "salary"}, "compares labels"),
+        ({"order": 1}, "--order 2"), ({"protocol": "hinter"}, "--protocol hinter"), ({"batch": True}, "--batch"),
+        ({"wordings": 2}, "--wordings"), ({"task": "salary"}, "compares labels"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_go_with_it_is_said(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         prepare(Plan(**{"task": "sentiment", "suite": "joint-first"} | options), models=[])

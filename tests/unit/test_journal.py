@@ -1,14 +1,21 @@
+"""What a run keeps of each prompt and answer: the same as plain dictionaries of lists, in less memory."""
+
 from __future__ import annotations
 
 import errno
 import json
 import os
+from collections import defaultdict
 from pathlib import Path
+from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from auditor.core.errors import RunFolderError, UserError
 from auditor.store import journal as module
+from auditor.store.index import Index, pair_number
 from auditor.store.integrity import verify
 from auditor.store.journal import PLAIN, Head, Journal, genesis, read, scan
 
@@ -32,14 +39,6 @@ def kinds(path: Path, head: Head | None = None) -> list[tuple[int | None, str]]:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "cases.jsonl"
-
-
-def test_what_is_written_is_read_without_the_chain(path: Path) -> None:
-    head = write(path)
-    assert [r["id"] for r in read(path)] == ["c0", "c1", "c2", "c3", "c4"]
-    assert next(read(path)) == {"id": "c0", "text": "naïve “text”\n"}
-    assert verify(path, START, head) == []
-    assert head.records == 5
 
 
 def test_the_hash_is_what_the_documentation_says(path: Path) -> None:
@@ -71,19 +70,6 @@ def test_a_journal_of_format_1_is_intact_and_goes_on(path: Path) -> None:
     assert kinds(path) == []
     path.write_text("".join(old).replace("2.5e-05", "2.6e-05", 1), encoding="utf-8")
     assert kinds(path) == [(1, "changed")]
-
-
-@pytest.mark.parametrize("cut", [1, 5, 40, 120])
-def test_a_torn_last_line_is_seen_left_out_and_cut_off(path: Path, cut: int) -> None:
-    write(path)
-    path.write_bytes(path.read_bytes()[:-cut])
-    assert len(list(read(path))) == 4
-    assert kinds(path) == [(5, "torn")]
-    with Journal(path, START) as journal:
-        assert journal.head.records == 4
-        journal.append({"id": "again"})
-    assert [r["id"] for r in read(path)] == ["c0", "c1", "c2", "c3", "again"]
-    assert kinds(path) == []
 
 
 def test_a_line_longer_than_a_read_block_is_found_again(path: Path) -> None:
@@ -164,18 +150,6 @@ def test_nan_and_chain_fields_are_refused_and_nothing_is_written(path: Path) -> 
     assert list(read(path)) == [{"x": 1.0}]
 
 
-@pytest.mark.parametrize("value", ["c.v0", 'a "quoted" one', "back\\slash", "é", '","variant_id":"no'])
-def test_records_are_scanned_with_their_places(path: Path, value: str) -> None:
-    with Journal(path, START) as journal:
-        journal.extend({"id": value, "text": f'"id":"{n}"', "last": {"n": n}} for n in range(3))
-    whole = path.read_bytes()
-    told = [
-        (whole[offset:].startswith(b'{"seq":%d,' % n), record["id"])
-        for n, (offset, record) in enumerate(scan(path, PLAIN))
-    ]
-    assert told == [(True, value)] * 3
-
-
 def test_a_line_that_is_no_record_is_named(path: Path) -> None:
     path.write_bytes(b"not json\n")
     with pytest.raises(RunFolderError, match="line 1"):
@@ -192,3 +166,52 @@ def test_two_surrogates_that_are_one_character_leave_a_whole_chain(path: Path) -
     assert [record["text"] for record in read(path)] == ["\U0001f600", "\U0001f600 \ud800", "\ude00\ud83d"]
     with Journal(path, START) as journal:  # its last line is as it was written
         assert journal.head == head
+
+
+NUMBERS = st.integers(1, 2**64 - 1)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(NUMBERS, NUMBERS) | st.tuples(st.integers(1, 5), NUMBERS)))
+def test_an_index_is_a_dictionary_of_lists(pairs: list[tuple[int, int]]) -> None:
+    index, plain = Index(), defaultdict[int, list[int]](list)
+    for key, value in pairs:
+        index.add(key, value)
+        plain[key].append(value)
+    assert len(index) == len(pairs)
+    assert {key: index.get(key) for key in plain} == {key: sorted(values) for key, values in plain.items()}
+    assert index.get(12345) == sorted(plain[12345])
+
+
+def test_a_number_is_claimed_once_also_among_many() -> None:
+    index, rng = Index(), Random(3)
+    # 0 marks a free slot, and the others share the slot that they begin at.
+    keys = [0, *(n << 40 for n in range(1, 500)), *(rng.getrandbits(64) | 2 for _ in range(70_000))]
+    plain = {key: place for place, key in enumerate(keys)}
+    for key, place in plain.items():
+        assert index.claim(key, place) is None
+        assert index.get(key) == [place]
+    assert len(index) == len(plain) > 65_536
+    assert [index.claim(key, 7) for key in plain] == list(plain.values())
+    assert index.get(4) == []
+
+
+def test_questions_have_numbers_of_their_own() -> None:
+    pairs = [("ab" * 32, 0), ("ab" * 32, 1), ("cd" * 32, 0), ("not hexadecimal", 0)]
+    assert len({pair_number(pair) for pair in pairs}) == 4
+
+
+def test_a_client_finds_what_the_folder_has(tmp_path: Path) -> None:
+    from auditor.core.types import Response
+    from auditor.store.folder import RunFolder
+
+    with RunFolder.create(tmp_path, {"task": "sentiment"}) as folder:
+        answers = folder.answers("m")
+        for n in range(3):
+            folder.add_response(
+                Response(variant_id="v", prompt_sha256="ab" * 32, format="f", replicate=n, output=f"o{n}", model="m")
+            )
+        found = answers.get(("ab" * 32, 2))
+        assert found.output == "o2"
+        assert answers.get(("ab" * 32, 3)) is None
+        assert len(answers) == 3

@@ -11,9 +11,8 @@ import pytest
 from auditor.core.record.measured import Claim
 from auditor.core.types import Answer, Edit
 from auditor.measure.claims import Question, pairs
-from auditor.measure.contrasts import Versions
-from auditor.measure.families import claims, paired
-from auditor.measure.observations import Arm, Observations, shape_of
+from auditor.measure.families import claims
+from auditor.measure.observations import Observations
 
 WOMEN = [f"w{n:02d}" for n in range(12)]  # as long as the others: length is a covariate
 MEN = [f"m{n:02d}" for n in range(12)]
@@ -24,14 +23,9 @@ ASKED = Question(outcomes=("yes",), primary={"gender": ("female", "male")}, posi
 def edit(source: str, target: str, *, kind: str = "swap", attribute: str = "gender") -> Edit:
     group = {"w": "female", "m": "male"}
     return Edit(
-        attribute=attribute,
-        kind=kind,  # type: ignore[arg-type]
-        source_group=group.get(source[0], "neutral"),
-        target_group=group.get(target[0], "neutral"),
-        source=source,
-        target=target,
-        where=(0, len(source)),
-    )
+        attribute=attribute, kind=kind, source_group=group.get(source[0], "neutral"),
+        target_group=group.get(target[0], "neutral"), source=source, target=target, where=(0, len(source)),
+    )  # fmt: skip
 
 
 def observe(margin: Margin, *, texts: int = 120, scores: bool = False, flip: bool = True) -> Observations:
@@ -69,12 +63,8 @@ def test_a_shift_against_one_group_is_shown_with_its_sign_whichever_was_the_orig
     base = noise(1)
     found = net(observe(lambda n, g, w, e: base(n) - 0.6 * (g == "female")))
     assert (found.verdict, found.scale, found.groups) == ("shown", "share", ("female", "male"))
-    assert found.estimate is not None
-    assert found.low is not None
-    assert found.high is not None
     assert -0.5 < found.low < found.estimate < found.high < 0
     assert found.texts == 120
-    assert found.shares is not None
     assert found.shares[0] < found.shares[1]
 
 
@@ -94,16 +84,6 @@ def test_without_both_orientations_and_placebos_an_edit_cannot_be_told_from_a_gr
     found = net(table)
     assert (found.verdict, found.estimate) == ("not_tested", None)
     assert "the same other change" in found.why
-
-
-def test_effects_of_words_alone_are_not_shown_for_the_group() -> None:
-    shown = {"shown": 0, "not_determined": 0}
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        effect = dict(zip(WOMEN + MEN, rng.normal(0, 0.4, 24), strict=True))
-        base = noise(100 + seed)
-        shown[net(observe(lambda n, g, w, e: base(n) + effect[w], scores=True)).verdict] += 1  # noqa: B023
-    assert shown["shown"] <= 5, shown
 
 
 def test_scores_decide_and_the_share_is_printed_beside_them() -> None:
@@ -183,17 +163,6 @@ def test_changes_are_unstable_only_beyond_placebo_edits_of_the_same_shape() -> N
     assert {c.family: c for c in claims(swapped, ASKED)}["instability"].verdict == "shown"
 
 
-def test_a_placebo_of_another_shape_stands_against_nothing() -> None:
-    table = Observations()
-    for n in range(20):
-        longer = dataclasses.replace(edit("mana", "trans woman"), source="man")
-        for edits in ((), (longer,), (edit("man", "mana", kind="placebo"),)):
-            answer = Answer(status="ok", value="yes")
-            table.answers(table.version(f"t{n}", edits), model="m", format="plain", answers=[answer])
-    versions = Versions(table, table.columns())
-    assert not len(paired(versions, np.ones(60, dtype=bool), ("gender",))[0].text)
-
-
 def test_instability_weighs_variants_as_rates_do() -> None:
     """Texts with many variants change, those with one do not: the figure is the share of variants."""
     table = Observations()
@@ -224,14 +193,6 @@ def test_which_groups_are_compared() -> None:
     ]
     two = pairs(["female", "male", "unmarked"], "gender", Question(unmarked={"gender": ["unmarked"]}))
     assert [(p.group, p.reference, p.weight) for p in two] == [("female", "male", 1.0)]
-
-
-def test_shapes_of_versions() -> None:
-    assert shape_of([]).arm == Arm.ORIGINAL
-    assert shape_of([edit("a", "b", kind="placebo")]).arm == Arm.PLACEBO
-    both = shape_of([edit("man", "woman"), edit("big", "large", kind="placebo")])
-    assert (both.arm, both.attributes, both.spans) == (Arm.REWORDED, ("gender",), 2)
-    assert both.words_in == ("large", "woman")
 
 
 @pytest.mark.parametrize("value", [85.0, 1 / 3, 123_456.7])
@@ -268,43 +229,9 @@ def test_what_placebo_edits_may_do_is_bounded_by_what_they_did_and_not_by_the_gr
                 version = table.version(f"t{n}", edits, original="m00" + " a" * 50)
                 table.answers(version, model="m", format="graded", answers=[told])
         found = net(table, dataclasses.replace(ASKED, graded=frozenset({"graded"})))
-        assert found.low is not None
-        assert found.high is not None
         assert found.low < effect < found.high
         width.append(found.high - found.low)
     assert width[1] == pytest.approx(width[0], rel=0.05)
-
-
-def test_a_graded_answer_is_compared_as_a_number_and_its_label_beside() -> None:
-    table = Observations()
-    rng = np.random.default_rng(4)
-    for n in range(120):
-        words = [str(rng.choice(WOMEN)), str(rng.choice(MEN))][:: 1 if n % 2 else -1]
-        base = 50 + 15 * rng.normal()
-        neutral = edit(words[0], str(rng.choice(WOMEN if words[0] in WOMEN else MEN)), kind="placebo")
-        versions = [((), words[0]), ((edit(words[0], words[1]),), words[1]), ((neutral,), words[0])]
-        for edits, word in versions:
-            grade = float(np.clip(round(base + rng.normal() - 2.0 * (word in WOMEN)), 0, 100))
-            told = Answer(status="ok", value="yes" if grade >= 50 else "no", number=grade)
-            table.answers(table.version(f"t{n}", edits), model="m", format="graded", answers=[told])
-    found = net(table, dataclasses.replace(ASKED, graded=frozenset({"graded"})))
-    assert (found.verdict, found.scale) == ("shown", "number")
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low < -2.0 < found.high < 0
-    assert found.share_difference is not None
-    assert found.share_low is not None
-
-
-def test_texts_of_one_source_are_one_unit() -> None:
-    base = noise(9)
-    observations = observe(lambda n, g, w, e: base(n) - 0.6 * (g == "female"))
-    assert observations.units().tolist() == list(range(len(observations.texts.values)))
-    apart = net(observations)
-    observations.sources = {name: f"source-{n % 8}" for n, name in enumerate(observations.texts.values)}
-    together = net(observations)
-    assert (apart.texts, together.texts) == (len(observations.texts.values), 8)
-    assert together.words_estimate == apart.words_estimate
 
 
 def test_the_place_of_an_edit_is_taken_out() -> None:

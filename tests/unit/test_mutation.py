@@ -1,3 +1,5 @@
+""""""
+
 from __future__ import annotations
 
 import itertools
@@ -8,12 +10,22 @@ from typing import Any
 
 import pytest
 
-from auditor.core.errors import ConfigError, UnknownPlugin
+from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
 from auditor.core.types import Case, SourceText
+from auditor.perturb import dictionaries
 from auditor.perturb.dictionaries import load, load_options
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.placebo import Placebos
 from auditor.testing import check_variant
+from auditor.text.parse import Parser
+from tests.planted.edit_set import (
+    MUTATOR_FIXTURES,
+    PERSON_FIXTURES,
+    MutatorFixture,
+    check_mutator,
+    mutate,
+    mutate_subject,
+)
 
 ALL = [load(name) for name in ("gender", "nationality", "race")]
 RICH = "The British director met a black woman. She told her husband that people loved an honest man."
@@ -37,11 +49,8 @@ def texts(text: str, target: str, attribute: str = "gender", **options: Any) -> 
     ("text", "target", "expected"),
     [
         ("WOMEN FIRST. Women too, women.", "male", "MEN FIRST. Men too, men."),
-        (
-            "The woman's hat, the women's room, the ladies' room.",
-            "male",
-            "The man's hat, the men's room, the gentlemen's room.",
-        ),
+        ("The woman's hat, the women's room, the ladies' room.", "male",
+         "The man's hat, the men's room, the gentlemen's room."),
         ("He’s fine, the guy’s fiancé.", "female", "She’s fine, the woman’s fiancée."),
         ("the gentlemen's club", "female", "the ladies' club"),
         ("AN ACTRESS LEFT. An actress left.", "male", "AN ACTOR LEFT. An actor left."),
@@ -49,7 +58,7 @@ def texts(text: str, target: str, attribute: str = "gender", **options: Any) -> 
         ("Mrs. Hart, MRS. HART", "male", "Mr. Hart, MR. HART"),
         ("His <b>wife</b> at www.wife.com", "female", "Her <b>husband</b> at www.wife.com"),
     ],
-)
+)  # fmt: skip
 def test_case_possessives_and_articles(text: str, target: str, expected: str) -> None:
     assert expected in texts(text, target)
 
@@ -217,7 +226,7 @@ def test_every_subset_of_a_joint_choice_is_there(per_seed: int | None) -> None:
 
 
 @pytest.mark.parametrize("per_seed", [2, 3, 4, 8])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_pair_that_is_compared_first_is_in_every_text(per_seed: int, seed: int) -> None:
     def groups(text: str, **options: Any) -> list[str]:
         options = {"order": 1, "per_seed": per_seed, "seed": seed, **options}
@@ -291,3 +300,113 @@ def test_raw_pairs_are_literal_and_repaired(tmp_path: Path) -> None:
     assert "a Rust (new) coder" in texts("a C++ (old) coder", "young", dictionaries=pairs)
     assert texts("The manxyz", "young", dictionaries=pairs) == set()
     assert texts("The man.* said", "young", dictionaries=pairs) == {"The x1 said"}
+
+
+def variants(text: str, attribute: str = "gender") -> set[str]:
+    suite = MutationSuite(
+        seeds=[SourceText(id="1", text=text)], dictionaries=[dictionaries.load(attribute)], attributes=[attribute],
+        order=1, per_seed=None,
+    )  # fmt: skip
+    return {str(v.input) for case in suite.ask(1, Random(0)) for v in case.variants}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("The actress' role was small.", "The actor's role was small."),
+        ("The actress\u2019 role was small.", "The actor\u2019s role was small."),
+        ("The actress's role was small.", "The actor's role was small."),
+        ("THE LADIES' ROOM", "THE GENTLEMEN'S ROOM"),
+        ("The ladies' room", "The gentlemen's room"),
+        ("He left his/her bag.", "She left her/his bag."),
+        ("Is it his/hers?", "Is it hers/his?"),
+    ],
+)
+def test_possessives_are_repaired(text: str, wanted: str) -> None:
+    assert wanted in variants(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'The ladies' he wrote.",
+        "\u2018Dear ladies\u2019 she began.",
+        "The word 'actress' was there.",
+        "A \u2018ladies\u2019 day.",
+    ],
+)
+def test_a_closing_quotation_mark_is_no_apostrophe(text: str) -> None:
+    found = variants(text)
+    assert found
+    assert not any("'s" in v or "\u2019s" in v for v in found)
+
+
+def test_the_apostrophe_of_an_earlier_quotation_does_not_count() -> None:
+    assert "'Yes,' said the gentlemen's coach." in variants("'Yes,' said the ladies' coach.")
+    assert "It's the gentlemen's room." in variants("It's the ladies' room.")
+
+
+@pytest.mark.parametrize("tie", ["\u00ad", "\u200c", "\u200d", "\u2060"])
+def test_a_word_divided_by_something_invisible_is_left_alone(tie: str) -> None:
+    assert variants(f"the wo{tie}man left") == set()
+    assert variants(f"the man{tie}age left") == set()
+    assert any("wo" + tie + "man and" in v for v in variants(f"the wo{tie}man and the man"))
+
+
+def test_an_invisible_mark_beside_a_word_does_not_hide_it() -> None:
+    assert any(v.startswith("\ufeffWoman ") for v in variants("\ufeffMan is tall."))
+
+
+HEAD = "attribute: job\ngroups: {a: {}, b: {}}\n"
+SLOTS = "slots: {noun.sg: {pos: NN, number: sg, terms: {a: [king, in], b: [duke]}}}\n"
+
+
+def read(tmp_path: Path, text: str) -> dictionaries.Dictionary:
+    path = tmp_path / "own.yaml"
+    path.write_text(text, encoding="utf-8")
+    return dictionaries.load(path)
+
+
+def test_one_word_stands_for_a_list_of_one(tmp_path: Path) -> None:
+    one = read(tmp_path, HEAD + "needs: {lower: king}\nnot_before: {king: of, '*': size}\n" + SLOTS)
+    by_text = {t.text: t for t in one.terms}
+    assert by_text["king"].tags == {"lower"}
+    assert by_text["in"].tags == frozenset()  # "in" stands in "king", but is not it
+    assert by_text["king"].not_before == {"of", "size"}
+    assert by_text["duke"].not_before == {"size"}
+
+
+@pytest.mark.parametrize("groups", ["{no: {}, b: {}}", "{1: {}, b: {}}"])
+def test_a_group_that_yaml_reads_as_no_word_is_named(tmp_path: Path, groups: str) -> None:
+    with pytest.raises(DataFileError, match=r"groups: .* is not text; put it in quotation marks"):
+        read(tmp_path, f"attribute: job\ngroups: {groups}\n" + SLOTS)
+
+
+def test_two_people_get_two_names() -> None:
+    found = variants("Emily met Anne.", "names")
+    assert found
+    for text in found:
+        first, _, second = text.rstrip(".").split()
+        assert first != second
+
+
+def test_a_term_does_not_reach_over_a_blank_line() -> None:
+    assert any("trans man" in v.replace("\n", " ") for v in variants("the trans\nwoman left"))
+    assert not any(v.startswith("the trans man") for v in variants("the trans\n\nwoman left"))
+    assert "the trans\n\nman left" in variants("the trans\n\nwoman left")
+
+
+@pytest.mark.parametrize("parsed", [False, True])
+@pytest.mark.parametrize("fixture", MUTATOR_FIXTURES, ids=lambda f: f.id)
+def test_published_defect(fixture: MutatorFixture, parsed: bool) -> None:
+    parser = Parser("embedded") if parsed else None
+    assert check_mutator(lambda *a: mutate(*a, parser=parser), [fixture]) == {}
+
+
+@pytest.mark.parametrize("fixture", PERSON_FIXTURES, ids=lambda f: f.id)
+def test_the_words_of_one_person(fixture: MutatorFixture) -> None:
+    assert check_mutator(mutate_subject, [fixture]) == {}
+
+
+def test_a_mutator_that_changes_everybody_fails_on_persons() -> None:
+    assert len(check_mutator(mutate, PERSON_FIXTURES)) >= 6

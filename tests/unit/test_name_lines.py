@@ -11,13 +11,12 @@ import pytest
 
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
-from auditor.core.types import Case, Check, SourceText, Variant, id_of, is_beside
+from auditor.core.types import Case, SourceText, Variant, id_of, is_beside
 from auditor.measure.observations import Arm, shape_of
 from auditor.perturb.dictionaries import Dictionary, load
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.name_lines import END, SUITES, Lines, full_names, line_end
 from auditor.run.preparation import prepare
-from auditor.run.rounds import checked
 from auditor.tasks import load as load_task
 from auditor.testing import check_suite
 
@@ -33,13 +32,9 @@ def lines(texts: Sequence[str | SourceText], *carriers: str, **options: Any) -> 
     words = {k: options[k] for k in ("attributes", "seed", "per_seed") if k in options}
     groups = options.pop("groups", None)
     return Lines(
-        lambda feed: MutationSuite(seeds=feed, dictionaries=given, groups=groups, **words),
-        seeds=seeds,
-        dictionaries=given,
-        carriers=carriers or ("words", "name"),
-        subject="the applicant",
-        **options,
-    )
+        lambda feed: MutationSuite(seeds=feed, dictionaries=given, groups=groups, **words), seeds=seeds,
+        dictionaries=given, carriers=carriers or ("words", "name"), subject="the applicant", **options,
+    )  # fmt: skip
 
 
 def cases(*texts: str | SourceText, carriers: Sequence[str] = ("words", "name"), **options: Any) -> list[Case]:
@@ -176,20 +171,6 @@ def test_a_statement_is_a_sentence_with_the_right_article() -> None:
     assert not [s for s in seen if " a A" in s or " an b" in s or " an w" in s]
     (case,) = cases(HERS, carriers=("statement",))
     assert all(line(v).endswith(" woman.") for v in (case.original, *case.variants))
-
-
-class Refusing:
-    """A check that lets nothing pass."""
-
-    def check_many(self, given: Sequence[Case]) -> list[list[Check]]:
-        return [[Check(variant_id=v.id, check="none.v1", status="invalid") for v in case.variants] for case in given]
-
-
-def test_a_line_is_not_parsed() -> None:
-    words, name = cases(HERS)
-    found = checked(Refusing(), [words, name])
-    assert {found[v.id].status for v in words.variants} == {"invalid"}
-    assert {found[v.id].status for v in name.variants} == {"valid"}
 
 
 def plan(**options: Any) -> Plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from importlib.util import find_spec as real
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from auditor import audit
 from auditor.cli import run_folders
 from auditor.cli.main import run
 from auditor.core.errors import RunFolderError
+from auditor.core.registry import MODELS
+from auditor.models import catalogue
 
 TEXTS = ["My mother is a doctor.", "His Black sister is kind.", "Her Indian brother sings in a choir."]
 
@@ -24,17 +27,15 @@ def commands_of(text: str) -> list[list[str]]:
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def elsewhere(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run below a folder that is not the default one, with a space in its name."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache"))
     Path("texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
     Path("likes.py").write_text(
         "def mothers(text):\n    return 'negative' if 'father' in text or 'bad' in text else 'positive'\n"
         "mothers.deterministic = True\n",
         encoding="utf-8",
     )
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.syspath_prepend(str(place))
     result = audit("sentiment", model="python:likes:mothers", data="texts.txt", order=1, out="my runs")
     assert result.path is not None
     return result.path
@@ -61,11 +62,7 @@ def test_what_next_proposes_can_be_run(elsewhere: Path, capsys: pytest.CaptureFi
     assert {bool(f["exemplars"]) for f in record["findings"]} == {True, False}
 
 
-def test_a_run_that_a_limit_ended_says_which_limit_to_raise(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache"))
+def test_a_run_that_a_limit_ended_says_which_limit_to_raise(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
     argv = ["--task", "sentiment", "--model", "vader", "--data", "texts.txt", "--order", "1"]
     assert run([*argv, "--max-calls", "9"]) == 3
@@ -91,10 +88,8 @@ def test_a_run_that_a_limit_ended_says_which_limit_to_raise(
     ],
 )
 def test_a_path_with_a_space_is_quoted_in_the_next_command(
-    argv: str, code: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    argv: str, code: int, told: str, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache"))
     Path("my texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
     assert run(shlex.split(argv)) == code
     said = capsys.readouterr()
@@ -123,10 +118,7 @@ def test_resume_of_a_complete_run_says_that_nothing_was_left(
     assert (elsewhere / "report.html").is_file()
 
 
-def test_latest_is_the_run_that_was_begun_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_latest_is_the_run_that_was_begun_last(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(RunFolderError, match="latest: there is no such run folder"):
         run_folders.find_run(Path("latest"))
     Path("texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
@@ -135,7 +127,7 @@ def test_latest_is_the_run_that_was_begun_last(
         for order, out in ((1, "reports"), (2, "reports"), (1, "other"))
     ]
     assert None not in made
-    assert run_folders.find_run(Path("latest")) == Path("reports") / made[1].name  # type: ignore[union-attr]
+    assert run_folders.find_run(Path("latest")) == Path("reports") / made[1].name
     assert run_folders.find_run(Path("other/latest")) == made[2]
     finding = json.loads((run_folders.find_run(Path("latest")) / "verdicts.jsonl").read_text("utf-8").splitlines()[0])[
         "variant_id"
@@ -145,3 +137,31 @@ def test_latest_is_the_run_that_was_begun_last(
     assert run(["compare", str(made[0]), "latest"]) == 0
     assert run(["show", "latest", finding, "--again", "--replicates", "1"]) == 0
     assert finding in capsys.readouterr().out
+
+
+SECRET = "sk-0123456789-secret"
+
+
+def test_every_kind_of_spec_is_listed_with_what_it_needs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = {"torch", "langchain", "langchain_ollama", "httpx"}
+    monkeypatch.setattr(catalogue, "find_spec", lambda name: None if name in gone else real(name))
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "  ")
+    assert run(["list", "models"]) == 0
+    out = capsys.readouterr().out
+    for name in set(MODELS.names()) - {"planted"}:
+        assert f"\n{name}" in f"\n{out}"
+    assert "needs torch" in out
+    assert 'Run: pip install "llm-bias-auditor[local]"' in out
+    assert "Run: pip install httpx" in out
+    assert "Run: pip install langchain-ollama" in out
+    assert "OPENAI_API_KEY set" in out
+    assert "ANTHROPIC_API_KEY not set" in out
+    assert SECRET not in out
+
+
+def test_plugins_of_other_packages_come_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MODELS, "names", lambda: ["acme/scorer", "vader"])
+    assert catalogue.kinds()[-1].spec == "acme/scorer"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
-from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from auditor.core.errors import CallError, ConfigError
 from auditor.core.protocols import Reply
 from auditor.core.types import Prompt, Request
-from auditor.testing.planted import REFUSAL, Planted
+from auditor.testing.planted import Planted
 
 SUBJECTS = {"he": "He", "she": "She"}
 NATIONS = {"french": "French", "nigerian": "Nigerian"}
@@ -85,29 +84,10 @@ def test_wobble_is_independent_by_prompt_and_replicate() -> None:
     assert wobbles != [label(other, f"Film {i}", r) == "negative" for i in range(400) for r in range(3)]
 
 
-def rates(replies: Sequence[Reply | CallError]) -> tuple[float, float]:
-    failed = sum(isinstance(reply, CallError) for reply in replies)
-    refused = sum(isinstance(reply, Reply) and reply.text == REFUSAL for reply in replies)
-    return failed / len(replies), refused / len(replies)
-
-
-def test_failures_and_refusals_by_group() -> None:
-    model = Planted(fail={"she": 0.5}, refuse={"nigerian": 1.0})
-    assert rates(ask(model, *(request(f"He saw film {i}") for i in range(200)))) == (0, 0)
-    failed, refused = rates(ask(model, *(request(f"She saw film {i}") for i in range(200))))
-    assert 0.3 < failed < 0.7
-    assert refused == 0
-    assert rates(ask(model, *(request(f"A Nigerian saw film {i}") for i in range(20)))) == (0, 1)
-    (failure,) = ask(Planted(fail={"she": 1}), request("She"))
-    assert isinstance(failure, CallError)
-    assert not failure.transient  # asking again would fail again
-
-
 def test_scores_show_additivity_and_interaction() -> None:
     def logit(model: Planted, text: str) -> float:
         (reply,) = ask(model, request(text))
         assert isinstance(reply, Reply)
-        assert reply.scores is not None
         p = reply.scores["positive"]
         assert (reply.text == "positive") == (p > 0.5)
         return math.log(p / (1 - p))
@@ -127,14 +107,9 @@ def test_spec() -> None:
         "style=chat, base=constant, scores=true, cacheable=true"
     )
     same = Planted(
-        wobble=0.03,
-        seed=1,
-        interaction={"nigerian", "she|woman"},
-        additive={"african american": 0.5, "she": 0.6},
-        labels=("yes", "no"),
-        base="constant",
-        scores=True,
-    )
+        wobble=0.03, seed=1, interaction={"nigerian", "she|woman"}, additive={"african american": 0.5, "she": 0.6},
+        labels=("yes", "no"), base="constant", scores=True,
+    )  # fmt: skip
     assert model.fingerprint == same.fingerprint
     assert model.fingerprint != Planted().fingerprint
     assert (model.style, model.cacheable, model.deterministic) == ("chat", True, False)

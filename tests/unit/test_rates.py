@@ -1,23 +1,32 @@
+"""The reason beside a verdict says what kept a difference from being shown."""
+
 from __future__ import annotations
 
 import re
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from judged import shape, table_of
+from scipy.sparse import csr_array
 
+from auditor import audit
+from auditor.core.record.measured import Claim
 from auditor.core.types import Answer, Interaction, Verdict
-from auditor.measure.findings import findings
-from auditor.measure.hidden import Settings, hidden_text
+from auditor.measure import claims as verdicts
+from auditor.measure.claims import Question
+from auditor.measure.findings import ATOMIC, findings
+from auditor.measure.hidden import Settings
 from auditor.measure.intervals import mean_share, percent
+from auditor.measure.linear import Design, Estimated, Fit, Rows
 from auditor.measure.observations import Arm, Observations, Shape
 from auditor.measure.rates import estimates, noise_floor
+from auditor.report import claimed
 
 GENDER = ("gender", "male", "female")
 BACK = ("gender", "female", "male")
 RACE = ("race_ethnicity", "white", "black")
-FORBIDDEN = re.compile(r"\b(fair|unfair|unbiased|biased|compliant|passes|passed|certified)\b", re.IGNORECASE)
 
 
 def verdict(
@@ -25,36 +34,20 @@ def verdict(
 ) -> Verdict:
     attributes = ("gender",) if order == 1 else ("gender", "race_ethnicity")
     return Verdict(
-        case_id=f"c{case}",
-        variant_id=f"c{case}.{variant}",
-        order=order,
-        attributes=attributes,
-        outcome=outcome,
-        hidden=hidden,
-        original_output="positive",
-        variant_output="negative",
-        model="m",
-        format="bare",
-        **more,
-    )  # type: ignore[arg-type]
+        case_id=f"c{case}", variant_id=f"c{case}.{variant}", order=order, attributes=attributes, outcome=outcome,
+        hidden=hidden, original_output="positive", variant_output="negative", model="m", format="bare", **more,
+    )  # fmt: skip
 
 
 def world() -> Observations:
     """Four seeds: gender in two directions and two kinds; and joint variants."""
     verdicts = [
-        verdict(0, "a", "violation", distance=1.0),
-        verdict(0, "b", "pass", distance=0.0),
-        verdict(1, "a", "pass"),
-        verdict(1, "b", "pass"),
-        verdict(2, "a", "pass"),
-        verdict(2, "b", "skipped"),
-        verdict(3, "a", "skipped"),
-        verdict(3, "b", "inconclusive"),
-        verdict(0, "j", "violation", order=2, hidden=False),
-        verdict(1, "j", "violation", order=2, hidden=True),
-        verdict(2, "j", "violation", order=2, hidden=None),
+        verdict(0, "a", "violation", distance=1.0), verdict(0, "b", "pass", distance=0.0), verdict(1, "a", "pass"),
+        verdict(1, "b", "pass"), verdict(2, "a", "pass"), verdict(2, "b", "skipped"), verdict(3, "a", "skipped"),
+        verdict(3, "b", "inconclusive"), verdict(0, "j", "violation", order=2, hidden=False),
+        verdict(1, "j", "violation", order=2, hidden=True), verdict(2, "j", "violation", order=2, hidden=None),
         verdict(3, "j", "pass", order=2, hidden=False),
-    ]
+    ]  # fmt: skip
     edits: dict[str, Shape] = {}
     for case in range(4):
         edits[f"c{case}.a"] = shape(("gender",), GENDER)
@@ -152,19 +145,10 @@ def test_which_placebos_stand_against_a_rate() -> None:
 @pytest.mark.parametrize(
     ("share", "text"),
     [
-        (0.0, "0"),
-        (1.0, "100"),
-        (0.041, "4.1"),
-        (0.2646, "26"),
-        (0.0996, "10"),
-        (0.002, "0.2"),
-        (0.00004, "0.004"),
-        (0.95, "95"),
-        (0.994, "99.4"),
-        (0.9999, "99.99"),
-        (0.5, "50"),
+        (0.0, "0"), (1.0, "100"), (0.041, "4.1"), (0.2646, "26"), (0.0996, "10"), (0.002, "0.2"), (0.00004, "0.004"),
+        (0.95, "95"), (0.994, "99.4"), (0.9999, "99.99"), (0.5, "50"),
     ],
-)
+)  # fmt: skip
 def test_percentages(share: float, text: str) -> None:
     assert percent(share) == text
 
@@ -181,7 +165,6 @@ def test_rates_of_changes_without_a_claim_determine_nothing() -> None:
     ]
     atomic, joint, hidden = found
     assert atomic.exemplars == ("c0.a",)
-    assert atomic.rate is not None
     assert (atomic.rate.value, atomic.rate.n_variants, atomic.rate.n) == (pytest.approx(0.2), 5, 3)
     assert atomic.text == joint.text == ""  # reports say it
     assert any("3 variants were not judged" in note for note in atomic.notes)
@@ -190,11 +173,6 @@ def test_rates_of_changes_without_a_claim_determine_nothing() -> None:
     assert hidden.directions == (GENDER, RACE)
     assert "gender (male → female) and race ethnicity (white → black)" in hidden.text
     assert "it stayed positive when either was changed alone" in hidden.text
-
-
-def test_three_attributes_have_a_text_of_their_own() -> None:
-    v = Verdict(case_id="c", variant_id="v", order=3, attributes=("a", "b", "c"), outcome="violation")
-    assert hidden_text(v, (GENDER,)).endswith("when fewer of them were changed")
 
 
 CONFIRMED = Interaction(kind="confirmed", contrast=1.0, se=0.1, scale="share", p_value=0.01, p_adjusted=0.02)
@@ -217,13 +195,9 @@ def test_a_hidden_change_of_a_model_that_varies_is_confirmed_by_placebos_and_fre
 ) -> None:
     key = ("m", "c1.j", "bare")
     settings = Settings(
-        deterministic={"m": False},
-        noise={"m": mean_share([0.3] * 4, 12)},
-        replicates={"m": 3},
-        confirmed={key: came_again},
-        fresh={key: p_value},
-        interactions={} if told is None else {key: told},
-    )
+        deterministic={"m": False}, noise={"m": mean_share([0.3] * 4, 12)}, replicates={"m": 3},
+        confirmed={key: came_again}, fresh={key: p_value}, interactions={} if told is None else {key: told},
+    )  # fmt: skip
     (hidden,) = [f for f in findings([world()], settings) if f.kind == "hidden"]
     assert (hidden.interaction, hidden.verdict) == (kind, verdict)
     assert any("would look hidden by chance" in note for note in hidden.notes)
@@ -233,3 +207,55 @@ def test_a_claim_without_a_judged_seed_is_not_tested() -> None:
     table = table_of([verdict(0, "a", "skipped")], {"c0.a": shape(("gender",), GENDER)})
     (found,) = findings([table], Settings(deterministic={"m": True}))
     assert (found.verdict, found.rate) == ("not_tested", None)
+
+
+TEXTS = 40
+
+
+def difference(value: float, group: str) -> verdicts.Tested:
+    """A difference of ``value`` with a standard error of 1, told by twenty words."""
+    one = Estimated(value=value, ses=np.array([1.0]), likely=np.array([1.0]), df=1e6)
+    main = Fit(these=one, group=one, texts=TEXTS, words=20.0, tau=0.0)
+    claim = Claim(
+        family="net", attribute="gender", label="yes", groups=(group, "male"), model="m", format="bare", scale="log_odds",
+        unit="log odds",
+    )  # fmt: skip
+    design = Design(
+        focal=np.ones(TEXTS),
+        covariates=np.zeros((TEXTS, 0)),
+        text=np.arange(TEXTS),
+        words=csr_array((np.ones(TEXTS), (np.arange(TEXTS), np.arange(TEXTS) % 20))),
+    )
+    rows = Rows(y=np.full(TEXTS, value), design=design)
+    return verdicts.Tested(verdicts.filled(claim, main), weight=1.0, changed=rows.changed, share=main)
+
+
+@pytest.mark.parametrize(
+    ("value", "others", "why"),
+    [
+        (1.0, 9, "too little data for a difference this small: 40 texts"),
+        (2.5, 9, "its interval alone leaves out 0, but it is one of 10 comparisons: p = 0.12"),
+        (2.5, 0, ""),
+    ],
+)
+def test_an_interval_without_zero_is_told_apart_from_too_little_data(value: float, others: int, why: str) -> None:
+    family = [difference(value, "female"), *(difference(0.1, f"group{n}") for n in range(others))]
+    claim = verdicts.decide(family, Question())[0]
+    assert claim.verdict == ("not_determined" if why else "shown")
+    assert claim.why.startswith(why)
+    assert bool(why) == bool(claim.why)
+
+
+def test_a_finding_of_an_attribute_says_which_difference_its_verdict_rests_on() -> None:
+    def screened(text: str) -> str:
+        return "invite" if {"she", "her", "woman", "girl"} & set(re.findall(r"\w+", text.lower())) else "reject"
+
+    result = audit("hiring", model=screened, attributes="gender", limit=60, cache=False)
+    (finding,) = [f for f in result.findings if f.code == ATOMIC]
+    assert finding.verdict == "shown"
+    note = claimed.notes(result.run, finding)[0]
+    assert note.startswith("what is shown is which way answers change: ")
+    assert " were invited in " in note
+    same = audit("hiring", model=lambda text: "reject", attributes="gender", limit=60, cache=False)
+    (finding,) = [f for f in same.findings if f.code == ATOMIC]
+    assert not any("which way" in note for note in claimed.notes(same.run, finding))

@@ -34,14 +34,9 @@ def whole(text: str) -> str:
 
 def edit(attribute: str, target: str, at: int) -> Edit:
     return Edit(
-        attribute=attribute,
-        kind="swap",
-        source_group="a",
-        target_group="b",
-        source="x",
-        target=target,
+        attribute=attribute, kind="swap", source_group="a", target_group="b", source="x", target=target,
         where=(at, at + 1),
-    )
+    )  # fmt: skip
 
 
 @st.composite
@@ -63,13 +58,9 @@ def cases(draw: st.DrawFn) -> tuple[Case, dict[str, Check]]:
     original = Variant(id="c.o", input=draw(TEXT), groups={})
     label = draw(st.none() | TEXT)
     return Case(
-        id="c",
-        suite="mutation.v1",
-        original=original,
-        variants=variants,
-        label=label,
+        id="c", suite="mutation.v1", original=original, variants=variants, label=label,
         source=draw(st.none() | st.just("a")),
-    ), checks
+    ), checks  # fmt: skip
 
 
 @given(cases())
@@ -87,22 +78,11 @@ def test_an_answer_comes_back(
     output: str | None, detail: str, cost: float | None, cached: bool, scores: dict[str, float] | None
 ) -> None:
     response = Response(
-        variant_id="c.v0",
-        prompt_sha256="ab",
-        format="label",
-        replicate=2,
-        output=output,
-        error="timeout" if output is None else None,
-        detail=detail,
-        scores=scores,
-        cached=cached,
-        latency_s=0.25,
-        usage=Usage(tokens_in=3, tokens_out=1) if cached else None,
-        cost_usd=cost,
-        model="m",
-        model_reported=detail or None,
-        cut_off=cached and output is not None,
-    )
+        variant_id="c.v0", prompt_sha256="ab", format="label", replicate=2, output=output,
+        error="timeout" if output is None else None, detail=detail, scores=scores, cached=cached, latency_s=0.25,
+        usage=Usage(tokens_in=3, tokens_out=1) if cached else None, cost_usd=cost, model="m",
+        model_reported=detail or None, cut_off=cached and output is not None,
+    )  # fmt: skip
     assert again(records.response_line(response), records.RESPONSE) == response
 
 
@@ -144,13 +124,7 @@ def test_hidden_is_what_the_lattice_says(made: tuple[Case, dict[str, Check]], ou
 
     case, checks = made
     verdicts = [
-        Verdict(
-            case_id="c",
-            variant_id=v.id,
-            order=v.order,
-            attributes=v.attributes,
-            outcome=outcome,  # type: ignore[arg-type]
-        )
+        Verdict(case_id="c", variant_id=v.id, order=v.order, attributes=v.attributes, outcome=outcome)
         for v, outcome in zip(case.variants, outcomes, strict=True)
     ]
     assert hidden(case, verdicts, checks) == [v.hidden for v in mark_hidden(case, verdicts, checks)]
@@ -166,6 +140,5 @@ def test_findings_of_version_0_2_are_given_their_claims() -> None:
     finding = place | {"id": "F1", "kind": "claim", "code": "DIR110", "attributes": ["race"]}
     steps = {"directions": [["race", "b", "c"]], "verdict": "shown_for_words"}
     record = read({"claims": [claim, other], "findings": [finding | steps]})
-    assert record.claims is not None
     assert (record.findings[0].claim, record.findings[0].verdict) == (1, "not_determined")
     assert record.claims[1].why == "version 0.2 said: shown for these words"

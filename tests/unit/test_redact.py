@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,8 @@ from auditor.core.errors import AuthFailed, ConfigError, RunFolderError, UserErr
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import SourceText
-from auditor.run.result import audit_plan, load, replay, resume, score
-from auditor.store import redact
+from auditor.run.result import audit_plan, load, replay, score
 from auditor.store.folder import RunFolder
-from auditor.store.integrity import verify_folder
 
 TEXTS = (
     "The woman walked home after the long dull film. She found it boring.",
@@ -31,53 +29,10 @@ def _run(root: Path, texts: tuple[str, ...] = TEXTS, **options: Any) -> Any:
     return audit_plan(plan, seeds=seeds)
 
 
-def _everything(root: Path) -> str:
-    files = [path for path in root.rglob("*") if path.is_file()]
-    assert {"cases.jsonl", "prompts.jsonl", "responses.jsonl", "run.json", "report.html"} <= {f.name for f in files}
-    return "\n".join(path.read_bytes().decode("utf-8", "replace") for path in files)
-
-
-def _pieces(text: str) -> list[str]:
-    return [piece.strip() for piece in (text, *re.split(r"(?<=\.) ", text)) if len(piece.strip()) >= 12]
-
-
-def test_no_text_is_in_any_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
-    result = _run(tmp_path / "runs")
-    told = _everything(tmp_path / "runs") + result.to_text(width=100)
-    assert not [piece for text in TEXTS for piece in _pieces(text) if piece in told]
-    assert redact.placeholder(TEXTS[0]) in told
-    assert not (tmp_path / "cache.sqlite").exists()
-    assert verify_folder(result.path) == []
-    for case, _ in RunFolder.open(result.path).cases():
-        assert case.original.input.startswith(redact.MARK)
-        assert all(edit.target for variant in case.variants for edit in variant.edits)
-
-
-WORDS = ("film", "evening", "river", "window", "music", "dull", "great", "quiet", "long", "again", "’s", '"so"')
-
-
 def test_the_figures_are_those_of_a_plain_run(tmp_path: Path) -> None:
     plain, bare = (_run(tmp_path / str(flag), redact=flag, cache=False).record for flag in (False, True))
     for part in ("counts", "estimates", "findings", "controls"):
         assert bare[part] == plain[part]
-
-
-def test_a_cut_off_run_goes_on_with_the_labels_it_has(tmp_path: Path) -> None:
-    data = tmp_path / "texts.txt"
-    data.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
-    plan = Plan(models=("reviews",), out=str(tmp_path / "runs"), attributes=("gender",), redact=True, data=str(data))
-    whole = audit_plan(plan)
-    path = whole.path
-    assert path is not None
-    lines = (path / "responses.jsonl").read_bytes().splitlines(keepends=True)
-    (path / "responses.jsonl").write_bytes(b"".join(lines[: len(lines) // 2]))
-    for name in ("run.json", "verdicts.jsonl"):
-        (path / name).unlink()
-    again = resume(path)
-    assert again.record["estimates"] == whole.record["estimates"]
-    assert again.record["counts"]["violations"] == whole.record["counts"]["violations"]
-    assert len((path / "responses.jsonl").read_bytes().splitlines()) == len(lines)
 
 
 def test_what_needs_the_texts_says_so(tmp_path: Path) -> None:
@@ -90,12 +45,6 @@ def test_what_needs_the_texts_says_so(tmp_path: Path) -> None:
     assert load(result.path).record["id"] == result.path.name
     with pytest.raises(ConfigError, match="Leave --redact out"):
         audit_plan(Plan(task="advice", models=("python:x:y",), redact=True, out=str(tmp_path)))
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    import dataclasses
-
-    return dataclasses.asdict(value)
 
 
 # -- the command line: everything that can be printed or written of a redacted run --------------------------
@@ -128,16 +77,14 @@ def _readable(path: Path) -> str:
 
 
 @pytest.fixture
-def command(at_once: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Any:
+def command(at_once: None, place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Any:
     from auditor.cli.main import run
 
-    (tmp_path / "planted_redact.py").write_text(PLANTED, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
+    (place / "planted_redact.py").write_text(PLANTED, encoding="utf-8")
+    monkeypatch.syspath_prepend(place)
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     lines = [f"The {who} saw the {odd} by the road." for who in PEOPLE for odd in RARE[:3]]
-    (tmp_path / "texts.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (place / "texts.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def call(*argv: str) -> tuple[int, str]:
         code = run(list(argv))
@@ -149,19 +96,7 @@ def command(at_once: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capf
 
 def _start(out: str, *more: str) -> list[str]:
     args = ["run", "--task", "sentiment", "--formats", "reasoned", "--model", "python:planted_redact:answer"]
-    args += [
-        "--data",
-        "texts.txt",
-        "--attributes",
-        "gender",
-        "--order",
-        "1",
-        "--replicates",
-        "2",
-        "--full-plan",
-        "--out",
-        out,
-    ]
+    args += [*shlex.split("--data texts.txt --attributes gender --order 1 --replicates 2 --full-plan --out"), out]
     return [*args, *more]
 
 

@@ -74,14 +74,6 @@ def test_the_claims_come_again(name: str, tmp_path: Path, capsys: pytest.Capture
     assert again["claims"] == result.record["claims"]
 
 
-def test_texts_of_one_source_are_one_text_of_a_claim() -> None:
-    options = CASES["texts of one source"] | {"attributes": "gender", "out": None}
-    together = audit(**options)
-    apart = audit(**options | {"columns": {}})
-    assert max(c["texts"] for c in together.record["claims"]) <= len(WHO)
-    assert max(c["texts"] for c in apart.record["claims"]) > 5 * len(WHO)
-
-
 def test_a_frame_holds_what_was_asked_and_said() -> None:
     result = audit(model=graded, limit=6, attributes="gender", out=None)
     frame = result.to_pandas()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from commands import Capture
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,7 +53,7 @@ SLIPS = {
 
 
 @pytest.mark.parametrize("rule", SLIPS)
-def test_slips_show_their_place(rule: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_slips_show_their_place(rule: str, capsys: Capture) -> None:
     at, what = SLIPS[rule]
     assert command(["run", "--model", "python:tests.unit.test_rules:never", "--fail-on", rule]) == 2
     *told, quoted, mark = capsys.readouterr().err.splitlines()
@@ -74,22 +75,12 @@ def test_slips_show_their_place(rule: str, capsys: pytest.CaptureFixture[str]) -
     ],
 )
 def test_what_the_run_does_not_have_is_told_before_the_model_is_asked(
-    argv: list[str], what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    argv: list[str], what: str, place: Path, capsys: Capture
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     assert command(["run", "--task", "sentiment", "--model", "python:tests.unit.test_rules:never", *argv]) == 2
     err = capsys.readouterr().err
     assert what in " ".join(err.split())
     assert ASKED not in err
-
-
-def test_a_rule_in_a_settings_file_is_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "audit.toml").write_text('fail_on = "lower(gender) > 2%"\n')
-    assert command(["run", "--task", "sentiment", "--model", "python:tests.unit.test_rules:never"]) == 2
-    assert "lower is gone: write excess(ATTRIBUTE) > 2%" in capsys.readouterr().err
 
 
 @settings(max_examples=150, deadline=None)
@@ -123,11 +114,8 @@ ROWS = ["text,gender,answer"] + [
         ("net(gender) > 2", 2, "write net(gender) > 2%"),
     ],
 )
-def test_rules_on_a_recorded_table_without_words(
-    rule: str, code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "import.toml").write_text(
+def test_rules_on_a_recorded_table_without_words(rule: str, code: int, said: str, place: Path, capsys: Capture) -> None:
+    (place / "import.toml").write_text(
         'kind = "label"\nfavourable = ["yes"]\n[columns]\ntext = "id"\nanswer = "answer"\ngroups.gender = "gender"\n'
     )
     rows = [line.split(" on")[0] + "," + ",".join(line.split(",")[1:]) for line in ROWS[1:]]
@@ -141,9 +129,8 @@ def test_rules_on_a_recorded_table_without_words(
     [("yes,yes", "all its answers are the same"), ("?,no,yes,?", "too many of its answers could not be read")],
 )
 def test_recorded_answers_that_say_nothing_cannot_be_judged(
-    answers: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    answers: str, said: str, place: Path, capsys: Capture
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     some = answers.split(",")
     rows = [f"n{n},{g},{some[n % len(some)]}" for n in range(60) for g in ("man", "woman")]
     Path("t.csv").write_text("\n".join(["id,gender,answer", *rows]) + "\n")

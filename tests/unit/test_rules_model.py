@@ -77,15 +77,9 @@ def test_a_planted_stereotype_is_found(tmp_path: Path) -> None:
     (tmp_path / "few.yaml").write_text(text, encoding="utf-8")
     few = f"{tmp_path / 'few.yaml'}:ambiguous"
     result = audit(
-        "coreference",
-        model=stereotype,
-        suite="grammar",
-        suite_options=[f"grammar={few}", "generation=rand"],
-        limit=300,
-        order=1,
-        seed=3,
-        anyway=True,
-    )
+        "coreference", model=stereotype, suite="grammar", suite_options=[f"grammar={few}", "generation=rand"],
+        limit=300, order=1, seed=3, anyway=True,
+    )  # fmt: skip
     wrong = [v for v in result.verdicts if v.outcome == "violation"]
     assert wrong
     words = [t for t in result.record["tokens"][0]["tokens"] if t["family"] == "job"]

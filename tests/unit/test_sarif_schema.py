@@ -66,13 +66,10 @@ def test_a_real_run(schema: Any) -> None:
 @pytest.mark.parametrize(
     ("where", "what"),
     [
-        ("result", {"verdict": "shown"}),
-        ("result", {"level": "severe"}),
-        ("result", {"message": {"markdown": 1}}),
-        ("run", {"columnKind": "bytes"}),
-        ("run", {"artifacts": {}}),
+        ("result", {"verdict": "shown"}), ("result", {"level": "severe"}), ("result", {"message": {"markdown": 1}}),
+        ("run", {"columnKind": "bytes"}), ("run", {"artifacts": {}}),
     ],
-)
+)  # fmt: skip
 def test_the_check_can_fail(schema: Any, where: str, what: dict[str, Any]) -> None:
     log = json.loads(RENDERERS.create("sarif").render(read(SPECIMEN.record()), None))
     run = log["runs"][0]

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
+from commands import Capture, Patch
 
 from auditor.cli.main import run
 from auditor.core import secrets
 from auditor.core.errors import BadRequest, ConfigError
 from auditor.models.openai_protocol import revealed
 from auditor.store.disk import write_json
+from tests.json_server import JsonServer
 
 KEY, PASSWORD, QUERY = "sk-live-0123456789", "pa55-of-the-url", "k3y-of-the-query"
 
@@ -36,7 +36,7 @@ def test_addresses_are_written_without_what_is_secret_in_them() -> None:
     assert secrets.hidden(None) is None
 
 
-def test_every_form_of_a_key_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_form_of_a_key_goes(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setenv("SOME_API_KEY", 'qu"ote<&>-0123')
     monkeypatch.setenv("SOME_TOKEN_FILE", "/run/secrets/token")
     secrets.look()
@@ -51,7 +51,7 @@ def test_every_form_of_a_key_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert secrets.scrub("a short answer") == "a short answer"
 
 
-def test_an_address_is_completed_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_is_completed_from_the_environment(monkeypatch: Patch) -> None:
     whole = f"http://me:{PASSWORD}@127.0.0.1:9/v1"
     told = secrets.hidden(whole + "/")
     assert told is not None
@@ -62,54 +62,37 @@ def test_an_address_is_completed_from_the_environment(monkeypatch: pytest.Monkey
     assert revealed(told) == whole
 
 
-class _Echo(BaseHTTPRequestHandler):
-    asked: ClassVar[list[tuple[str, str]]] = []
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        said = f"{self.path} {self.headers['Authorization']}"
-        self.asked.append((self.path, self.headers["Authorization"]))
-        refused = len(self.asked) % 5 == 0
-        text = f"positive? You sent {said} {KEY} {PASSWORD}"
-        body: dict[str, Any] = {
-            "model": f"m-{KEY}",
-            "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
-        }
-        data = json.dumps({"error": {"message": text}} if refused else body).encode()
-        self.send_response(400 if refused else 200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
-def echo() -> Iterator[int]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Echo)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server.server_port
-    server.shutdown()
-    server.server_close()
+def echo() -> Iterator[JsonServer]:
+    """A server that repeats what it was sent, in answers and in every fifth time in an error."""
+
+    def reply(body: Any) -> tuple[int, dict[str, str], Any]:
+        _, path, headers, _ = server.seen[-1]
+        text = f"positive? You sent {path} {headers['authorization']} {KEY} {PASSWORD}"
+        if len(server.seen) % 5 == 0:
+            return 400, {}, {"error": {"message": text}}
+        message = {"role": "assistant", "content": text}
+        return 200, {}, {"model": f"m-{KEY}", "choices": [{"message": message, "finish_reason": "stop"}]}
+
+    server = JsonServer(reply)
+    yield server
+    server.close()
 
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("with_key", [True, False])
 def test_a_server_that_echoes_them(
-    with_key: bool, echo: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    with_key: bool, echo: JsonServer, tmp_path: Path, monkeypatch: Patch, capsys: Capture
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    _Echo.asked.clear()
     info = "" if with_key else f"me:{PASSWORD}@"
-    url = f"http://{info}127.0.0.1:{echo}/v1?api_key={QUERY}"
+    url = f"http://{info}{echo.url.removeprefix('http://')}/v1?api_key={QUERY}"
     run(["run", "--task", "sentiment", "--limit", "3", "--model", "openai:m", "--base-url", url, "--max-calls", "20"])
     told = capsys.readouterr()
-    assert _Echo.asked
-    assert all(path.endswith(f"/chat/completions?api_key={QUERY}") for path, _ in _Echo.asked)
+    assert echo.seen
+    assert all(path.endswith(f"/chat/completions?api_key={QUERY}") for _, path, *_ in echo.seen)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert {"plan.json", "run.json", "report.html", "responses.jsonl", "cache.sqlite"} <= {f.name for f in files}
     everything = b"".join(path.read_bytes() for path in files) + told.out.encode() + told.err.encode()
@@ -118,9 +101,7 @@ def test_a_server_that_echoes_them(
         assert secret.encode() not in everything, secret
 
 
-def test_a_traceback_that_is_kept_holds_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_traceback_that_is_kept_holds_none(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
     import tempfile
 
     from auditor.cli import main

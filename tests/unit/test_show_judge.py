@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
+from commands import Capture, Patch
 
 from auditor import Result, SourceText, audit
 from auditor.cli.main import run
 from auditor.core.protocols import Model, Reply
-from auditor.core.types import Request, Response
-from auditor.models.pair_judge import PREFIX
-from auditor.run.free import about, opinion
-from auditor.store.evidence import JUDGE
+from auditor.core.types import Request
 from auditor.store.folder import RunFolder
 
 WOMAN = re.compile(r"\b(she|her|woman)\b", re.IGNORECASE)
@@ -49,7 +45,7 @@ class Writer(Model):
         self.name, self.fingerprint, self.other = name, name, other
 
     async def generate(self, batch: Sequence[Request]) -> list[Reply]:
-        return [Reply(self.letter(r.prompt.messages[-1].content)) for r in batch]  # type: ignore[index]
+        return [Reply(self.letter(r.prompt.messages[-1].content)) for r in batch]
 
     def letter(self, content: str) -> str:
         text = re.search(r"<(note|notes|message)>\n(.*)\n</\1>", content, re.DOTALL)
@@ -68,19 +64,15 @@ def seeds(n: int = 12) -> list[SourceText]:
     ]
 
 
-def made(folder: Path, judge: str | None, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Result:
+def made(folder: Path, judge: str | None, monkeypatch: Patch, **options: Any) -> Result:
     folder.mkdir(exist_ok=True)
     (folder / "shown_judge.py").write_text(PLANTED, encoding="utf-8")
     monkeypatch.syspath_prepend(folder)
     chosen: dict[str, Any] = {"attributes": ("gender",), "order": 1, "per_seed": 2, "cache": False, "anyway": True}
     return audit(
-        "letter",
-        model=[Writer("w1", "coolly"), Writer("w2", "warmly")],
-        data=seeds(),
-        out=folder / "runs",
-        judge=f"python:shown_judge:{judge}" if judge else (),
-        **chosen | options,
-    )
+        "letter", model=[Writer("w1", "coolly"), Writer("w2", "warmly")], data=seeds(), out=folder / "runs",
+        judge=f"python:shown_judge:{judge}" if judge else (), **chosen | options,
+    )  # fmt: skip
 
 
 def women(result: Result) -> Any:
@@ -94,16 +86,14 @@ def women(result: Result) -> Any:
     )
 
 
-def show(result: Result, name: str, capsys: pytest.CaptureFixture[str]) -> str:
+def show(result: Result, name: str, capsys: Capture) -> str:
     assert result.path is not None
     capsys.readouterr()
     assert run(["show", str(result.path), name]) == 0
     return capsys.readouterr().out
 
 
-def test_a_variant_is_shown_with_what_the_judge_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_variant_is_shown_with_what_the_judge_said(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
     result = made(tmp_path, "by_warmth", monkeypatch)
     case, variant = women(result)
     first, second = show(result, variant.id, capsys).split("as w2 answered it")
@@ -120,39 +110,8 @@ def test_a_variant_is_shown_with_what_the_judge_said(
 
 
 def test_a_choice_that_moves_with_the_order_is_said_to_be_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: Patch, capsys: Capture
 ) -> None:
     result = made(tmp_path, "first_always", monkeypatch)
     told = " ".join(show(result, women(result)[1].id, capsys).split())
     assert "prefers neither: its choice moved with the order (original first: original, variant first: variant;" in told
-
-
-def test_of_a_pair_that_was_asked_about_anew_the_last_answers_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert JUDGE == PREFIX
-    result = made(tmp_path, "by_warmth", monkeypatch)
-    _, variant = women(result)
-    evidence = result.evidence
-    now = evidence.judged(about(variant.id, "w1", "plain"))
-    one = next(iter(now))
-
-    class Other:
-        """The evidence with other questions, or other answers of the judge."""
-
-        def __init__(self, *names: str, **change: Any) -> None:
-            self.names, self.change = names or tuple(now), change
-
-        def judged(self, name: str) -> Any:
-            return {n: now.get(n, now[one]) for n in self.names}
-
-        def responses(self, name: str) -> list[Response]:
-            return [dataclasses.replace(r, **self.change) for r in evidence.responses(name)]
-
-    def said(evidence: Any) -> str:
-        return str(opinion(result.run, evidence, variant.id, "w1", "plain"))
-
-    assert said(Other("a", "b", *now)) == said(evidence)
-    assert "prefers neither" in said(Other(one))  # one question for both orders
-    for change in ({"output": None, "error": "timeout"}, {"output": "I cannot tell"}, {"model": "someone else"}):
-        assert "an answer could not be read" in said(Other(**change))

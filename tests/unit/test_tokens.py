@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 from judged import shape, table_of
 
-from auditor.contrib.astraea.outliers import Tally, diagnose, of_terms
+from auditor.contrib.astraea import outliers as tokens
+from auditor.contrib.astraea.outliers import Tally, anomaly_indices, diagnose, of_terms
 from auditor.contrib.astraea.terminal_rates import of_swaps
+from auditor.contrib.hinter.measures import Mutant
 from auditor.core.record import read
 from auditor.core.types import Verdict
 from auditor.measure.observations import Shape
@@ -44,13 +47,7 @@ def test_without_a_difference_tokens_seldom_stand_out() -> None:
 
 def verdict(case: str, number: int, outcome: str, order: int = 1) -> Verdict:
     attributes = ("gender", "race")[:order]
-    return Verdict(
-        case_id=case,
-        variant_id=f"{case}.v{number}",
-        order=order,
-        attributes=attributes,
-        outcome=outcome,  # type: ignore[arg-type]
-    )
+    return Verdict(case_id=case, variant_id=f"{case}.v{number}", order=order, attributes=attributes, outcome=outcome)
 
 
 def words(directions: tuple[tuple[str, str, str], ...], text: str) -> Shape:
@@ -66,12 +63,9 @@ def test_terms_count_each_case_once_and_joint_variants_not_at_all() -> None:
         "c2.v1": words((("gender", "male", "female"),), "she"),
     }
     told = [
-        verdict("c1", 0, "pass"),
-        verdict("c1", 1, "violation"),
-        verdict("c1", 2, "violation", order=2),
-        verdict("c2", 0, "pass"),
-        verdict("c2", 1, "skipped"),
-    ]
+        verdict("c1", 0, "pass"), verdict("c1", 1, "violation"), verdict("c1", 2, "violation", order=2),
+        verdict("c2", 0, "pass"), verdict("c2", 1, "skipped"),
+    ]  # fmt: skip
     ((rows,),) = (of_terms(table_of(told, about)).values(),)
     found = {t.token: (t.n, t.errors) for t in rows}
     assert found == {"she": (2, 1), "sister": (1, 0)}
@@ -84,15 +78,12 @@ def test_a_term_is_charged_only_with_the_variants_it_was_put_into() -> None:
     cases = list(suite.ask(40, random.Random(0)))
     told = [
         Verdict(
-            case_id=case.id,
-            variant_id=variant.id,
-            order=1,
-            attributes=variant.attributes,
+            case_id=case.id, variant_id=variant.id, order=1, attributes=variant.attributes,
             outcome="violation" if "registered nurse" in str(variant.input).lower() else "pass",
         )
         for case in cases
         for variant in case.variants
-    ]
+    ]  # fmt: skip
     rows = of_swaps(suite.grammar, cases, told)
     assert {t.token for t in rows if t.errors} == {"the registered nurse"}
     nurse = next(t for t in rows if t.errors)
@@ -107,9 +98,32 @@ def test_the_section_marks_what_stands_out() -> None:
     rows = [Tally(family="job", token=f"t{i}", group="", n=100, errors=1) for i in range(13)]
     rows.append(Tally(family="job", token="odd", group="x_y", n=100, errors=30))
     (shown,) = section.tokens(read({"tokens": [as_record("m", "bare", "terminal", rows)]}), {("m", "bare"): "M"})
-    assert shown is not None
     assert shown.tables[0].lines[0][:4] == ("M", "▲ odd", "job (x y)", "100")
     assert len(shown.tables[0].lines) == section.MAX_TOKENS
     assert len(shown.tables[0].more) == 4
     assert "1 of 14 words stand out" in shown.notes[1]
     assert not list(section.tokens(read({}), {}))
+
+
+def mutant(name: str, attributes: tuple[str, ...], error: bool | None, original: str = "o") -> Mutant:
+    parts = () if len(attributes) == 1 else tuple(f"{original}.{a}" for a in attributes)
+    return Mutant(
+        id=f"{original}.{name}", original=original, attributes=attributes, valid=True, error=error, parts=parts
+    )
+
+
+def test_values_that_differ_in_their_last_bits_are_equal() -> None:
+    values = [0.3, math.nextafter(0.3, 1), math.nextafter(0.3, 0)] * 4
+    found = anomaly_indices([*values, 0.9])
+    assert found.values == (None,) * 13
+    assert found.mad == 0.0
+
+
+def test_a_word_with_fewer_changes_than_its_family_does_not_stand_out() -> None:
+    rows = [tokens.Tally(family="f", token=f"w{i}", group="", n=200, errors=100) for i in range(8)]
+    low = tokens.Tally(family="f", token="low", group="", n=200, errors=20)
+    high = tokens.Tally(family="f", token="high", group="", n=200, errors=180)
+    found = {t.token: t for t in tokens.diagnose([*rows, low, high])[0]}
+    assert (found["low"].q or 1) < 0.05
+    assert not found["low"].stands_out
+    assert found["high"].stands_out

@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 
 from auditor import audit, models
-from auditor.cli.main import run
-from auditor.cli.run_folders import finish
 from auditor.core.errors import ContentFiltered
 from auditor.core.protocols import Model, Reply
 from auditor.core.record import read
@@ -53,34 +51,6 @@ def test_a_run_without_one_readable_answer_is_not_complete() -> None:
     assert told["judged_nothing"]
     assert told["answers"] == told["unparsed"] > 0
     assert told["variant"]
-
-
-def test_the_command_line_exits_3_and_names_the_command_that_shows_the_answers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "mine.py").write_text("def model(text):\n    return 'purple monkey'\n")
-    (tmp_path / "t.txt").write_text("\n".join(TEXTS))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    spec = ["--model", "python:mine:model", "--task", "sentiment", "--data", "t.txt", "--order", "1"]
-    assert run([*spec, "--per-seed", "2", "--out", "o"]) == 3
-    told = capsys.readouterr()
-    assert "purple monkey" in told.err
-    assert "audit resume" not in told.err
-    (command,) = re.findall(r"^.*(audit show \S+ \S+)$", told.err, re.MULTILINE)
-    assert run(command.split()[1:]) == 0
-    assert "purple monkey" in capsys.readouterr().out
-    assert "audit resume" not in told.out
-    assert command in told.out
-
-
-def test_a_model_that_can_be_read_leaves_a_complete_run() -> None:
-    texts = [*TEXTS, "My aunt hated it.", "His son cried, it was awful."]
-    result = audit("sentiment", model="vader", data=texts)
-    assert result.complete
-    assert result.record["cautions"] == []
-    assert not run_checks.banners(read(result.record))
 
 
 @pytest.mark.parametrize("label", ["positive", "negative"])
@@ -146,21 +116,6 @@ def test_a_warning_stands_in_every_report_where_most_answers_are_unreadable() ->
         assert "expected: negative, positive" in text
 
 
-def test_no_text_of_an_answer_is_kept_under_redact(tmp_path: Path) -> None:
-    result = asked(purple, redact=True, out=tmp_path)
-    assert not result.complete
-    assert "monkey" not in json.dumps(result.record)
-
-
-def test_a_limit_that_was_reached_keeps_its_own_reason_and_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    result = asked(purple, out=tmp_path, max_calls=3)
-    assert "monkey" not in result.record["status_reason"]
-    assert finish(result, format="json", fail_on=None) == 3
-    assert "audit resume" in capsys.readouterr().err
-
-
 # -- a model that is not worth asking further -----------------------------------------------------------
 
 MANY = [
@@ -171,31 +126,6 @@ MANY = [
 def many(model: Any, **more: Any) -> Result:
     return audit(
         "sentiment", model=model, data=MANY, **{"attributes": "gender", "cache": False, "replicates": 3} | more
-    )
-
-
-def test_a_model_whose_first_answers_cannot_be_read_is_asked_nothing_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    calls: list[str] = []
-
-    def rambling(text: str) -> str:
-        calls.append(text)
-        return "hmm"
-
-    monkeypatch.chdir(tmp_path)
-    found = many(rambling, out=tmp_path, concurrency=1)
-    assert 20 <= len(calls) <= 36  # those in the same batch as the twentieth
-    assert not found.complete
-    reason = found.record["status_reason"]
-    assert re.search(
-        r"none of its \d+ answers could be read, so it was asked nothing more\. These were \d+ unparsed", reason
-    )
-    assert finish(found, format="terminal", fail_on=None) == 3
-    told = capsys.readouterr()
-    assert (
-        f"audit show {found.path} {found.record['models'][found.record['spec']['models'][0]]['unread']['variant']}"
-        in told.err
     )
 
 

@@ -37,25 +37,15 @@ RECORD: dict[str, Any] = {
     "id": "run-1",
     "findings": [
         {
-            "id": "F1",
-            "kind": "claim",
-            "code": "MUT101",
-            "model": "m",
-            "format": "bare",
-            "attributes": ["gender"],
+            "id": "F1", "kind": "claim", "code": "MUT101", "model": "m", "format": "bare", "attributes": ["gender"],
             "verdict": "shown",
         },
         {
-            "id": "F2",
-            "kind": "claim",
-            "code": "MUT101",
-            "model": "m",
-            "format": "bare",
-            "attributes": ["race"],
+            "id": "F2", "kind": "claim", "code": "MUT101", "model": "m", "format": "bare", "attributes": ["race"],
             "verdict": "shown",
         },
     ],
-}
+}  # fmt: skip
 
 
 def write(tmp_path: Path, text: str | bytes) -> Path:

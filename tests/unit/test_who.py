@@ -51,64 +51,34 @@ def spans_of(text: str, *words: str) -> list[Span]:
 
 
 @pytest.mark.parametrize(
-    ("text", "group", "expected"),
+    ("text", "group", "changes"),
     [
-        (
-            "Ran a trade course, mostly with young Black men leaving prison. She sets limits and keeps them.",
-            "male",
-            ["Ran a trade course, mostly with young Black men leaving prison. He sets limits and keeps them."],
-        ),
-        (
-            "She led the choir. A man from the council thanked her for his seat.",
-            "male",
-            ["He led the choir. A man from the council thanked him for his seat."],
-        ),
-        (
-            "The applicant, a careful woman, brought her drawings. Our foreman, a young man, liked them.",
-            "male",
-            ["The applicant, a careful man, brought his drawings. Our foreman, a young man, liked them."],
-        ),
-        (
-            "He is a poet. His sister runs a bakery and sends her bread.",
-            "female",
-            ["She is a poet. Her sister runs a bakery and sends her bread."],
-        ),
+        ("Ran a trade course, mostly with young Black men leaving prison. She sets limits.", "male", {"She": "He"}),
+        ("She led the choir. A man thanked her for his seat.", "male", {"She": "He", "her": "him"}),
+        ("The applicant, a careful woman, brought her drawings. Our foreman, a young man, liked them.", "male",
+         {"woman": "man", "her ": "his "}),
+        ("He is a poet. His sister runs a bakery and sends her bread.", "female", {"He is": "She is", "His": "Her"}),
+        ("The applicant is a Kenyan nurse. A Polish surgeon praised her, and the Italian ward asked for her.",
+         "german", {"Kenyan": "German"}),
+        ("She is of Turkish descent. Her British supervisor wrote the letter.", "german", {"Turkish": "German"}),
     ],
-)
-def test_bystanders_keep_their_words(text: str, group: str, expected: list[str]) -> None:
-    assert to(group, text, "subject") == expected
+)  # fmt: skip
+def test_bystanders_keep_their_words(text: str, group: str, changes: dict[str, str]) -> None:
+    attribute = "nationality" if group == "german" else "gender"
+    expected = text
+    for word, other in changes.items():
+        expected = expected.replace(word, other)
+    assert to(group, text, "subject", attributes=[attribute]) == [expected]
 
 
 def test_everybody_is_changed_by_all() -> None:
     text = "She led the choir. A man from the council thanked her for his seat."
     assert to("male", text, "all") == []
     case = case_of(text, "all")
-    assert case is not None
     assert {d for v in case.variants for d in v.directions} >= {
         ("gender", "female", "male"),
         ("gender", "male", "female"),
     }
-
-
-def test_every_edit_of_the_subject_leads_one_way() -> None:
-    """A text with a man and a woman has variants that a contrast can use, which `all` does not give it."""
-    text = "The applicant is a man with two trades. Every woman on the site asked him for help."
-    case = case_of(text, "subject")
-    assert case is not None
-    assert case.original.groups == {"gender": "male"}
-    assert case.variants
-    assert all(len(v.directions) == 1 for v in case.variants)
-
-
-def test_a_term_beside_a_mention_is_the_persons() -> None:
-    text = "The applicant is a Kenyan nurse. A Polish surgeon praised her, and the Italian ward asked for her."
-    found = to("german", text, "subject", attributes=["nationality"])
-    assert found == [text.replace("Kenyan", "German")]
-
-
-def test_what_one_has_of_oneself_is_ones_own() -> None:
-    text = "She is of Turkish descent. Her British supervisor wrote the letter."
-    assert to("german", text, "subject", attributes=["nationality"]) == [text.replace("Turkish", "German")]
 
 
 def test_spans_that_are_given_are_used() -> None:
@@ -142,15 +112,11 @@ def test_a_text_that_names_others_alone_is_counted() -> None:
 def test_a_partners_word_keeps_a_gender_from_being_changed_alone() -> None:
     text = "She keeps our books. Her husband drives the van."
     assert to("male", text, "subject") == []
-    assert suite_counts(text)["a partner is named, so that it would change whom the person loves"] == 1
-    text = "She keeps our books. Her brother drives the van."
-    assert to("male", text, "subject") == ["He keeps our books. His brother drives the van."]
-
-
-def suite_counts(text: str) -> dict[str, int]:
     suite = suite_of(text, "subject")
     list(suite.ask(1, Random(0)))
-    return dict(suite.passed_over)
+    assert suite.passed_over["a partner is named, so that it would change whom the person loves"] == 1
+    text = "She keeps our books. Her brother drives the van."
+    assert to("male", text, "subject") == ["He keeps our books. His brother drives the van."]
 
 
 def test_each_changes_one_person_at_a_time() -> None:
@@ -158,7 +124,6 @@ def test_each_changes_one_person_at_a_time() -> None:
     assert to("male", text, "each") == ["He led the choir. A man from the council sold his seat."]
     assert to("female", text, "each") == ["She led the choir. A woman from the council sold her seat."]
     case = case_of(text, "each")
-    assert case is not None
     assert case.original.groups == {"gender": "female+male"}
 
 
@@ -166,7 +131,6 @@ def test_a_joint_change_is_of_one_person() -> None:
     text = "The applicant is a Kenyan woman. A Polish man thanked her."
     for who, places in (("subject", ["Kenyan woman"]), ("each", ["Kenyan woman", "Polish man"])):
         case = case_of(text, who, attributes=["gender", "nationality"], order=2)
-        assert case is not None
         joint = [v for v in case.variants if v.order == 2]
         assert joint
         for v in joint:

@@ -1,0 +1,342 @@
+"""Large families of claims and rare changes: what the tests can show and bound must not depend on a fixed number"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import beta
+
+from auditor.measure import text_pairs
+from auditor.measure.drift import shift
+from auditor.measure.hidden import hidden_by_chance
+from auditor.measure.intervals import (
+    clopper_pearson,
+    confidence_sequence,
+    difference_of_rates,
+    effective_size,
+    korn_graubard,
+    mean_interval,
+    mean_share,
+)
+from auditor.measure.p_values import benjamini_hochberg, holm, resamples_for, sign_flip, too_coarse
+from auditor.measure.text_metrics import About, Pair
+
+
+def test_none_of_twelve_seeds_is_not_zero_for_sure() -> None:
+    for variants in (1, 8, 50):
+        found = korn_graubard([0] * 12, [variants] * 12)
+        assert (found.value, found.low) == (0.0, 0.0)
+        assert found.high == pytest.approx(1 - 0.025 ** (1 / 12))
+        assert (found.n, found.n_variants) == (12, 12 * variants)
+
+
+def test_the_formula_by_hand() -> None:
+    # Two of four seeds flip both variants: p = 1/2, residuals ±1, Var = 4/3 · 4 / 64 = 1/12, so n_eff = 3
+    # before the adjustment.
+    from scipy.stats import beta, t
+
+    found = korn_graubard([2, 2, 0, 0], [2, 2, 2, 2])
+    size = 3 * (t.ppf(0.975, 7) / t.ppf(0.975, 3)) ** 2
+    assert effective_size(0.5, np.array([1.0, 1, -1, -1]), 8, 0.95) == pytest.approx(size)
+    assert found.low == pytest.approx(beta.ppf(0.025, size / 2, size / 2 + 1))
+    assert found.high == pytest.approx(beta.ppf(0.975, size / 2 + 1, size / 2))
+
+
+def test_the_note_says_where_the_interval_is_approximate() -> None:
+    assert korn_graubard([0] * 12, [1] * 12).note == ""
+    assert korn_graubard([1] * 20 + [0] * 180, [1] * 200).note == ""
+    assert "approximate" in korn_graubard([1] * 20 + [0] * 70, [1] * 90).note
+    assert "9 of 200 seeds" in korn_graubard([1] * 9 + [0] * 191, [1] * 200).note
+
+
+@pytest.mark.parametrize(("x", "n"), [([], []), ([1], [0]), ([2], [1]), ([-1], [1]), ([1, 1], [1])])
+def test_counts_that_cannot_be_are_refused(x: list[float], n: list[float]) -> None:
+    with pytest.raises(ValueError, match="seed"):
+        korn_graubard(x, n)
+
+
+@pytest.mark.parametrize(("seeds", "bound"), [(59, 0.05), (149, 0.02), (299, 0.01), (598, 0.005)])
+def test_zero_flips_bound_what_the_planning_table_says(seeds: int, bound: float) -> None:
+    assert clopper_pearson(0, seeds, level=0.90).high == pytest.approx(bound, rel=0.02)
+
+
+def test_clopper_pearson_equals_scipy() -> None:
+    from scipy.stats import binomtest
+
+    for x, n in ((0, 7), (3, 7), (7, 7), (40, 1000)):
+        ours, theirs = clopper_pearson(x, n), binomtest(x, n).proportion_ci(method="exact")
+        assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high))
+    with pytest.raises(ValueError, match="n >= 1"):
+        clopper_pearson(0, 0)
+
+
+def test_the_mean_of_seed_shares_stays_in_range() -> None:
+    quiet = mean_share([0.0] * 30, units=90)
+    assert (quiet.value, quiet.low) == (0.0, 0.0)
+    assert quiet.high == pytest.approx(1 - 0.025 ** (1 / 30))
+    some = mean_share([2 / 3] * 3 + [0.0] * 27, units=90)
+    assert some.value == pytest.approx(2 / 30)
+    assert 0 < some.low < some.value < some.high < 0.25
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
+        mean_share([1.2], units=1)
+
+
+def test_a_mean_without_spread_has_no_interval() -> None:
+    assert mean_interval([0.5]) == (0.5, -math.inf, math.inf)
+    assert mean_interval([0.5, 0.5]) == (0.5, -math.inf, math.inf)
+    mean, low, high = mean_interval([0.0, 1.0, 0.0, 1.0])
+    assert (mean, low + high) == pytest.approx((0.5, 1.0))
+
+
+def simulate(rng: np.random.Generator, seeds: int, variants: int, mean: float, rho: float) -> np.ndarray:
+    """Flips per seed: a beta-binomial, so that variants of one seed are correlated with ``rho``."""
+    size = (1 - rho) / rho
+    return rng.binomial(variants, rng.beta(mean * size, (1 - mean) * size, seeds))
+
+
+@pytest.mark.parametrize(
+    ("seeds", "variants", "mean", "rho"), [(200, 10, 0.07, 0.3), (60, 10, 0.1, 0.2), (300, 4, 0.15, 0.5)]
+)
+def test_95_percent_intervals_hold_the_truth_in_at_least_182_of_200_runs(
+    seeds: int, variants: int, mean: float, rho: float
+) -> None:
+    rng = np.random.default_rng(20261121)
+    held = wilson_held = 0
+    for _ in range(200):
+        flips = simulate(rng, seeds, variants, mean, rho)
+        found = korn_graubard(flips, np.full(seeds, variants))
+        held += found.low <= mean <= found.high
+        naive = clopper_pearson(int(flips.sum()), seeds * variants)
+        wilson_held += naive.low <= mean <= naive.high
+    assert held >= 182
+    assert wilson_held < 182  # the data are correlated enough for the naive interval to fail
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5]) == [0.5]
+
+
+def test_benjamini_hochberg_by_hand() -> None:
+    assert benjamini_hochberg([0.01, 0.04, 0.03, 0.8]) == pytest.approx([0.04, 0.16 / 3, 0.16 / 3, 0.8])
+
+
+@pytest.mark.parametrize("adjust", [holm, benjamini_hochberg])
+def test_claims_that_were_not_tested_are_not_in_the_family(adjust: object) -> None:
+    assert adjust([]) == []
+    assert adjust([None, None]) == [None, None]
+    assert adjust([None, 0.02, None]) == [None, 0.02, None]
+    found = adjust([0.01, None, 0.02])
+    assert found[1] is None
+    assert found[0] == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize("adjust", [holm, benjamini_hochberg])
+def test_what_is_no_probability_is_refused(adjust: object) -> None:
+    with pytest.raises(ValueError, match="p values"):
+        adjust([0.1, 1.2])
+    with pytest.raises(ValueError, match="p values"):
+        adjust([float("nan")])
+
+
+def test_hidden_by_chance_follows_the_published_table() -> None:
+    for d, rate, share in ((0.005, 0.0049, 0.49), (0.02, 0.019, 0.48), (0.05, 0.043, 0.45)):
+        found = hidden_by_chance(2 * d * (1 - d))
+        assert found == (pytest.approx(rate, rel=0.03), pytest.approx(share, abs=0.01))
+    three, _ = hidden_by_chance(2 * 0.02 * 0.98, replicates=3)
+    assert three == pytest.approx(1.2e-3, rel=0.05)
+    five, _ = hidden_by_chance(2 * 0.05 * 0.95, replicates=5)
+    assert five == pytest.approx(1.2e-3, rel=0.06)
+    assert hidden_by_chance(0.0) == (0.0, None)
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def test_a_sign_flip_of_few_seeds_is_exact() -> None:
+    values = [3.0, -1.0, 2.0, 2.0, 5.0, 0.0, 0.0]
+    given = [v for v in values if v]
+    total = sum(given)
+    sums = [sum(s * v for s, v in zip(signs, given, strict=True)) for signs in itertools.product((1, -1), repeat=5)]
+    greater = sum(x >= total for x in sums) / len(sums)
+    assert sign_flip(values, rng=rng(), alternative="greater") == pytest.approx(greater)
+    assert sign_flip(values, rng=rng()) == pytest.approx(2 * greater)
+
+
+def test_five_discordant_seeds_cannot_show_anything_two_sided() -> None:
+    assert sign_flip([1.0] * 5, rng=rng()) > 0.05 > sign_flip([1.0] * 6, rng=rng())
+    assert sign_flip([0.0] * 50, rng=rng()) == 1.0
+    assert sign_flip([-1.0], rng=rng()) == sign_flip([-1.0], rng=rng(), alternative="greater") == 1.0
+
+
+def test_a_model_that_changes_in_the_middle_is_noticed_and_a_steady_one_is_not() -> None:
+    false = 0
+    for n in range(200):
+        draws = rng(n)
+        steady = [[list(draws.random(3) < 0.1) for _ in range(3)] for _ in range(8)]
+        found = shift(steady, rng=draws, resamples=499)
+        false += found.shifted
+    assert false <= 7
+    changed = [[["a"] * 3, ["a"] * 3, ["b"] * 3] for _ in range(3)] + [[["a"] * 3] * 3] * 5
+    found = shift(changed, rng=rng())
+    assert (found.shifted, found.differing, found.prompts, found.answers) == (True, 3, 8, 72)
+    assert shift([[["a"]], [[], ["a"]]], rng=rng()) is None
+
+
+@pytest.mark.parametrize("n", [5, 40, 300])
+def test_limits_of_a_difference_of_rates(n: int) -> None:
+    one = [1] * n
+    value, low, high = difference_of_rates([0] * n, [0] * n, one)
+    assert value == 0
+    assert high == -low == pytest.approx(beta.ppf(0.975, 1, n))
+    rare = difference_of_rates([1] + [0] * (n - 1), [0] * n, one)
+    assert rare[2] - rare[1] > high - low, "one change bounds no more than none"
+    # The rate is of variants: a text with three counts for three, in the value as in the rates themselves.
+    value, low, high = difference_of_rates([3, *([0] * n)], [0, *([1] * n)], [3, *([1] * n)])
+    assert value == pytest.approx(3 / (n + 3) - n / (n + 3))
+    assert -1 <= low < value < high <= 1
+
+
+def test_a_difference_of_rates_covers_the_truth() -> None:
+    """Texts that differ in rate and in number of variants: 95 % intervals of 300 samples of 80 texts."""
+    draws, hits = rng(4), 0
+    for _ in range(300):
+        n = draws.integers(1, 9, 80)
+        p = draws.beta(0.5, 4, 80)
+        found = difference_of_rates(draws.binomial(n, p), draws.binomial(n, np.minimum(1, p * 1.5)), n)
+        hits += found[1] <= -0.5 * (0.5 / 4.5) + 0.0035 <= found[2]  # the cut at 1 takes 0.0035 off
+    assert hits >= 276
+
+
+@pytest.mark.parametrize(
+    ("successes", "n", "low", "high"),
+    [(0, 59, 0.0, 0.091), (0, 300, 0.0, 0.021), (6, 300, 0.003, 0.062), (300, 300, 0.979, 1.0)],
+)
+def test_widths(successes: int, n: int, low: float, high: float) -> None:
+    assert confidence_sequence(successes, n) == pytest.approx((low, high), abs=6e-4)
+
+
+def test_no_draw_says_nothing() -> None:
+    assert confidence_sequence(0, 0) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(("successes", "n", "level"), [(-1, 3, 0.9), (4, 3, 0.9), (1, 3, 1.0), (1, 3, 0.0)])
+def test_what_makes_no_sense_is_refused(successes: int, n: int, level: float) -> None:
+    with pytest.raises(ValueError, match="successes"):
+        confidence_sequence(successes, n, level)
+
+
+@pytest.mark.parametrize("truth", [0.02, 0.3])
+def test_the_truth_stays_inside_at_all_looks(truth: float) -> None:
+    """200 streams of 600 draws, a look after every tenth: at 90 % at most some 20 may ever lose the truth."""
+    rng = np.random.default_rng(7)
+    lost = 0
+    for _ in range(200):
+        counts = np.cumsum(rng.random(600) < truth)
+        for n in range(10, 601, 10):
+            low, high = confidence_sequence(int(counts[n - 1]), n, 0.9)
+            if not low <= truth <= high:
+                lost += 1
+                break
+    assert lost <= 30  # 20 expected at most, three standard errors above
+
+
+def test_symmetry() -> None:
+    low, high = confidence_sequence(7, 40, 0.95)
+    other_low, other_high = confidence_sequence(33, 40, 0.95)
+    assert (1 - other_high, 1 - other_low) == pytest.approx((low, high))
+
+
+@pytest.mark.parametrize("n", [1, 2, 10**6, 10**9, 10**12])
+def test_one_fail_among_any_number_of_draws(n: int) -> None:
+    low, high = confidence_sequence(n - 1, n, 0.999)
+    assert 0.0 <= low <= (n - 1) / n <= high < 1.0
+    other = confidence_sequence(1, n, 0.999)
+    assert (1 - high, 1 - low) == pytest.approx(other, abs=1e-12)
+
+
+def rng_of_edges() -> np.random.Generator:
+    return np.random.default_rng(5)
+
+
+def test_the_effective_size_is_never_more_than_the_variants() -> None:
+    # Seeds that are more alike than chance would have them: 49 with one event of two, one with both.
+    found = korn_graubard([1] * 49 + [2], [2] * 50)
+    assert found.low == pytest.approx(beta.ppf(0.025, 51, 50))
+    assert found.high == pytest.approx(beta.ppf(0.975, 52, 49))
+
+
+def test_a_mean_share_of_many_comparisons_is_known_better_than_one_of_few() -> None:
+    values = [0.5] * 9 + [0.4]
+    few, many = mean_share(values, units=10), mean_share(values, units=1000)
+    assert many.value == few.value
+    assert few.low < many.low < many.high < few.high
+    # Never fewer than one comparison for each seed.
+    assert (mean_share(values, units=3).low, mean_share(values, units=3).high) == (few.low, few.high)
+
+
+def test_an_original_that_is_off_makes_joint_changes_look_hidden_too() -> None:
+    d = 0.3  # large enough for the second term to matter
+    rate, _ = hidden_by_chance(2 * d * (1 - d))
+    # By counting: joint differs from the original, both single ones do not.
+    cells = [(o, a, b, j) for o in (0, 1) for a in (0, 1) for b in (0, 1) for j in (0, 1)]
+    counted = sum(
+        np.prod([d if x else 1 - d for x in (o, a, b, j)]) for o, a, b, j in cells if j != o and a == o and b == o
+    )
+    assert rate == pytest.approx(counted)
+
+
+def free_text(seeds: int, *, p_noise: float | None) -> text_pairs.Difference:
+    d = {f"c{n}": 0.5 + n / 100 for n in range(seeds)}
+    place = About("m", "plain", ("a",))
+    measured = {case: [Pair(place, case, "v", 0.5)] for case in d}
+    row = text_pairs._row(text_pairs.Difference(about=place, metric="wording", unit=""), d, measured)
+    return text_pairs._beside_placebo(row, d, dict.fromkeys(d, 0.0), p_noise, rng=rng_of_edges(), resamples=1999)
+
+
+def test_free_text_needs_both_comparisons() -> None:
+    assert free_text(10, p_noise=None).p_value == pytest.approx(1 / 2**10)
+    assert free_text(10, p_noise=0.4).p_value == 0.4
+    assert free_text(10, p_noise=1e-9).p_value == pytest.approx(1 / 2**10)
+
+
+def test_the_real_way_to_deal_answers_is_as_likely_as_any_other() -> None:
+    def dealt(seeds: int, ways: tuple[float, ...]) -> float:
+        place = About("m", "plain", ("a",))
+        given = {f"c{n}": [Pair(place, f"c{n}", "v", 0.0, splits=ways)] for n in range(seeds)}
+        return text_pairs._dealt(given, given, rng=rng_of_edges(), resamples=3999)
+
+    assert dealt(1, (1.0, 0.0)) == pytest.approx(0.5, abs=0.03)
+    assert dealt(2, (1.0, 0.0, 0.0)) == pytest.approx(1 / 9, abs=0.02)
+    assert dealt(3, (0.0, 0.0)) == 1.0
+    assert dealt(20, (1.0, 0.0)) == 1 / 4000
+
+
+def test_only_what_may_become_significant_is_drawn_again() -> None:
+    assert resamples_for(0) == resamples_for(25) == 1999
+    assert resamples_for(26) == 2079
+    assert resamples_for(1, least=199) == 199
+    assert resamples_for(1e9) == 199_999
+    for tests in (1, 25, 26, 100, 600):  # the smallest two-sided p value, after correction
+        assert 2 / (1 + resamples_for(tests)) * tests < 0.05
+    assert too_coarse(11 / 2000, 1999, 2039)
+    assert not too_coarse(12 / 2000, 1999, 2039)
+    assert not too_coarse(1 / 2000, 1999, 1999)
+
+
+def test_drawing_again_keeps_the_level() -> None:
+    """Under the null the two-stage p value is below t with a chance of at most t, at any t."""
+    rng = np.random.default_rng(3)
+    base, wanted, runs = 199, 3999, 20_000
+    true = rng.uniform(size=runs)  # the chance that one resample reaches what was seen
+    first = (1 + rng.binomial(base, true)) / (1 + base)
+    second = (1 + rng.binomial(wanted, true)) / (1 + wanted)
+    again = np.array([too_coarse(float(p), base, wanted) for p in first])
+    p = np.where(again, second, first)
+    for t in (0.001, 0.01, 0.05, 0.055, 0.06, 0.1):
+        assert (p <= t).mean() <= t + 3 * np.sqrt(t * (1 - t) / runs)
+    assert (p <= 0.001).mean() > 0  # and the coarse one could not
