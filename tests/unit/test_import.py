@@ -77,36 +77,6 @@ def test_a_planted_difference_and_none(tmp_path: Path, effect: float) -> None:
     assert claim.verdict == ("shown" if effect else "not_determined")
 
 
-def test_two_attributes_in_every_row_are_told_apart(tmp_path: Path) -> None:
-    """All four identities of each text, no unchanged one: each attribute is compared within the other."""
-    rng = Random(5)
-    rows = [
-        {
-            "text_id": f"t{t}",
-            "identity": f"{race} {gender}",
-            "score": f"{base + 3 * (race == 'black') + rng.gauss(0, 1):.2f}",
-        }
-        for t in range(30)
-        for base in [rng.gauss(0, 5)]
-        for race in ("black", "white")
-        for gender in ("woman", "man")
-    ]
-    table = answer_files.read([written(tmp_path / "a.csv", rows)])
-    identities = {
-        f"{race} {word}": {"race": race, "gender": gender}
-        for race in ("black", "white")
-        for word, gender in (("woman", "female"), ("man", "male"))
-    }
-    roles = inference.infer(table).model_copy(update={"split": {"identity": identities}})
-    found = observe.observe(table, roles)
-    by = {c.attribute: c for c in claims(found.table, found.question) if c.family == "net"}
-    assert set(by) == {"gender", "race"}
-    assert by["race"].texts == 30
-    assert by["race"].estimate == pytest.approx(3.0, abs=0.6)
-    assert by["race"].verdict == "shown"
-    assert by["gender"].verdict == "not_determined"
-
-
 def test_files_of_all_kinds_hold_the_same_rows(tmp_path: Path) -> None:
     rows = [{"text_id": "a", "score": "1"}, {"text_id": "b", "score": "2"}]
     nested = "\n".join(json.dumps({"text_id": r["text_id"], "answer": {"score": int(r["score"])}}) for r in rows)

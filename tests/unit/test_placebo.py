@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from auditor.core.types import Case, Check, SourceText, Variant, is_wording
+from auditor.core.types import Case, SourceText, Variant, is_wording
 from auditor.measure.observations import Arm, shape_of
-from auditor.perturb import dictionaries, grammar
+from auditor.perturb import grammar
 from auditor.perturb.dictionaries import builtin, load
 from auditor.perturb.grammar.cases import GrammarSuite
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.neutral_edits import is_frame, unframed, worded
 from auditor.perturb.placebo import Placebos
-from auditor.run.rounds import is_placebo, placebos_again, with_placebos
+from auditor.run.rounds import is_placebo, with_placebos
 from auditor.testing import check_variant
 
 ALL = [load(name) for name in builtin()]
@@ -168,41 +167,3 @@ def test_grammar_cases_get_joint_placebos(suite: GrammarSuite) -> None:
     for variant in joint:
         assert {e.attribute for e in variant.edits} == {"gender", "religion"}
     assert len({v.id for v in whole.variants}) == len(whole.variants)
-
-
-def test_placebos_that_the_gate_refused_are_drawn_again() -> None:
-    """One text, one edit, and a gate that refuses one of its neutral words."""
-    dictionary = [dictionaries.load("gender")]
-    text = SourceText(id="1", text="She sold the movie and the car in the summer.")
-    placebos = Placebos(dictionaries=dictionary)
-
-    class Gate:
-        """Against every placebo that writes another word for the movie."""
-
-        def check_many(self, cases: Sequence[Case]) -> list[list[Check]]:
-            return [
-                [
-                    Check(
-                        variant_id=v.id,
-                        check="test",
-                        status="invalid" if is_placebo(v) and "movie" not in str(v.input) else "valid",
-                    )
-                    for v in case.variants
-                ]
-                for case in cases
-            ]
-
-    again = 0
-    for seed in range(30):
-        suite = MutationSuite(seeds=[text], dictionaries=dictionary, order=1, per_seed=1)
-        case = with_placebos(suite.ask(1, Random(seed))[0], placebos, per_seed=None, seed=seed)
-        checks = {c.variant_id: c for c in Gate().check_many([case])[0]}
-        (full,), found = placebos_again([case], checks, placebos, Gate(), seed=seed)
-        assert full.variants[: len(case.variants)] == case.variants
-        assert set(found) == {v.id for v in full.variants}
-        standing = [v for v in full.variants if is_placebo(v) and found[v.id].status == "valid"]
-        assert standing
-        again += len(full.variants) > len(case.variants)
-        if all(c.status == "valid" for c in checks.values()):
-            assert full == case
-    assert again
