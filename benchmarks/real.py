@@ -33,7 +33,7 @@ from auditor.tasks import load
 
 RESULTS = Path(__file__).resolve().parent / "results"
 TASKS: Mapping[str, Sequence[str]] = {  # a label by log odds, a decision, a number, a free text
-    "sentiment": ["--server", "logprobs=yes"],
+    "sentiment": ["--formats", "json", "--server", "logprobs=yes"],
     "hiring": ["--formats", "graded"],
     "rating": [],
     "letter": [],
