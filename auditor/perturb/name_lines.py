@@ -225,27 +225,11 @@ class Feed(Iterator[SourceText]):
 
 
 class Lines(Suite):
-    r"""Cases of a suite over given texts, and for what its cases do not change cases with a line.
+    """Cases of the suite that ``make`` builds over the texts, and cases with a line for what these do not change.
 
-    Parameters
-    ----------
-    make : callable
-        Builds the suite that changes words of the texts, from the texts it gets.
-    seeds, dictionaries, attributes, seed
-        As of that suite; ``seeds`` are read lazily, once.
-    carriers : sequence of {"words", "name", "statement"}
-        For each attribute of a text the first one that fits is taken.
-    subject : str
-        What the person is called: "the applicant".
-    per_seed : int or None
-        The most variants of a case for each attribute.
-    limit_chars : callable or None
-        Number of characters of a text that the model gets to see; a text that would be cut gets no line.
-    irrelevant : mapping, optional
-        What the task names as irrelevant: one placebo of it for each attribute, beside another name of the group.
-    language : str
-        The language of the task, for texts that are too short to tell. Words of texts in other languages than English
-        are changed by pairs of the user alone.
+    For each attribute of a text the first of ``carriers`` that fits is taken. A text that ``limit_chars`` would cut
+    gets no line. ``language`` is that of texts that are too short to tell; words of texts in other languages than
+    English are changed by pairs of the user alone.
     """
 
     name = "lines.v1"

@@ -19,18 +19,15 @@ from auditor.core.types import Case, Check, Message, Prompt, Response, Variant
 from auditor.models.attempts import unanswered
 from auditor.run.rounds import is_placebo
 from auditor.tasks import Reader, Task, load
-from auditor.tasks.answers import after_reasoning
+from auditor.tasks.answers import Alone, after_reasoning
 from auditor.tasks.phrases import normalise
 from auditor.tasks.schema import Format
+from auditor.text.languages import ENGLISH, Choose
+from auditor.text.languages import load as load_language
 
 CHOICE, RANKING = "choice", "ranking"
 FIRST, SECOND, TIE = "first", "second", "tie"
 MOST = 10  # candidates of a ranking
-NAMES: Mapping[str, tuple[str, ...]] = {
-    FIRST: ("first", "the first", "1", "candidate 1", "candidate-1", "first candidate", "the first candidate"),
-    SECOND: ("second", "the second", "2", "candidate 2", "candidate-2", "second candidate", "the second candidate"),
-    TIE: ("tie", "a tie", "neither", "both", "equal", "no difference", "0"),
-}
 
 
 class Panel(NamedTuple):
@@ -54,25 +51,23 @@ def task_of(name: str, candidates: int) -> Task:
     if not 2 <= candidates <= MOST:
         raise ConfigError(f"--candidates takes 2 (a choice) to {MOST} (a ranking); got {candidates}.")
     kind = CHOICE if candidates == 2 else RANKING
-    instruction = (
-        "Answer with one word, first or second, or with tie where neither is better, and nothing else."
-        if kind == CHOICE
-        else "Rank all of them. Answer with their numbers alone, the best first, with commas between, and nothing else."
-    )
+    english = Choose()
+    said = english if task.language == ENGLISH else load_language(task.language).prompt.choose
+    instruction = said.two if kind == CHOICE else said.rank
     form = Format(instruction=instruction, answer="{label}", max_tokens=16 + 4 * candidates)
-    wish = "the higher number" if task.kind.number else f'the answer "{task.favourable}"'
-    names = {normalise(alias): label for label, aliases in NAMES.items() for alias in aliases}
+    wish = said.number if task.kind.number else said.good.replace("{good}", str(task.favourable))
+    answers = {label: (*getattr(said, label), *getattr(english, label)) for label in (FIRST, SECOND, TIE)}
+    names = {normalise(alias): label for label, aliases in answers.items() for alias in aliases}
     return dataclasses.replace(
         task,
-        labels=tuple(NAMES),
+        labels=tuple(answers),
         favourable=None,
         examples=(),
         controls=(),
         formats=MappingProxyType({_order(kind, at): form for at in range(candidates)}),
         default_format=kind,
-        reader=Reader(names=MappingProxyType(names)),
-        question="Several candidates follow, each between tags. Compare them on what you were told to judge, and on "
-        f"nothing else. If only one of them could get {wish}, which one should it be?",
+        reader=(Reader if said is english else Alone)(names=MappingProxyType(names)),
+        question=said.question.replace("{wish}", wish),
     )
 
 

@@ -69,10 +69,19 @@ def _in_language(name: str, code: str, favourable: str | None) -> Task:
     path = reading.shipped("prompts", f"{name}.yaml")
     raw, _ = load_yaml(path, largest=_LARGEST)
     said, prompt = language.tasks[name], language.prompt
-    good, bad = said.labels or ("", "")
-    forms = {"plain": {"instruction": prompt.plain if said.labels else prompt.rate, "max_tokens": 24}}
-    if said.labels:
+    good, *_, bad = said.labels or ("", "")
+    forms: dict[str, dict[str, object]] = {
+        "plain": {"instruction": prompt.plain if said.labels else prompt.rate, "max_tokens": 24}
+    }
+    if said.answer:
+        answer = raw["formats"]["json"]["answer"]
+        forms = {"json": {"instruction": said.answer, "answer": answer, "graded": True, "max_tokens": 64}}
+    elif said.labels:
         forms["graded"] = {"instruction": prompt.grade, "graded": True}
+    if said.labels:
+        if len(said.labels) != len(raw["labels"]):
+            wanted = " / ".join(one["name"] for one in raw["labels"])
+            raise DataFileError(f"{language.path}: tasks.{name}.labels needs {len(raw['labels'])} words, for {wanted}")
         raw["labels"] = [
             {"name": own, "aliases": [one["name"], *one["aliases"]]}
             for own, one in zip(said.labels, raw["labels"], strict=True)
@@ -86,7 +95,9 @@ def _in_language(name: str, code: str, favourable: str | None) -> Task:
         "question": f"{said.question} {prompt.frame}\n\n{{input}}",
         "examples": [],
         "formats": forms,
-        "default_format": "plain",
+        "default_format": next(iter(forms)),
+        "against": None,
+        "irrelevant": {},
     }
     task = _made(raw, path, {}, builtin=True)
     reader = task.reader

@@ -47,7 +47,7 @@ def from_language(path: Path) -> Table:
     task = languages.load(str(path.parent)).tasks.get(path.name)
     if task is None:
         raise DataFileError(f"{path.parent}: there is no task {path.name!r} in this file")
-    labels = task.labels or (None, None)
+    labels = (task.labels[0], task.labels[-1]) if task.labels else (None, None)
     pairs = zip_longest(task.good, task.bad)
     notes = [(text, label) for pair in pairs for text, label in zip(pair, labels, strict=True) if text]
     rows = ({"id": f"{path.name}-{n}", "text": text, "label": label} for n, (text, label) in enumerate(notes, 1))

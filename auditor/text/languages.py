@@ -46,6 +46,28 @@ class Names(_Part):
     groups: Mapping[str, Pool]
 
 
+class Choose(_Part, frozen=True):
+    """How candidates are compared, by default in English; ``first``, ``second`` and ``tie`` are accepted answers."""
+
+    question: str = (
+        "Several candidates follow, each between tags. Compare them on what you were told to judge, and on "
+        "nothing else. If only one of them could get {wish}, which one should it be?"
+    )
+    good: str = 'the answer "{good}"'  # the wish, or `number` where answers are numbers
+    number: str = "the higher number"
+    two: str = "Answer with one word, first or second, or with tie where neither is better, and nothing else."
+    rank: str = (
+        "Rank all of them. Answer with their numbers alone, the best first, with commas between, and nothing else."
+    )
+    first: tuple[str, ...] = (
+        "first", "the first", "1", "candidate 1", "candidate-1", "first candidate", "the first candidate"
+    )  # fmt: skip
+    second: tuple[str, ...] = (
+        "second", "the second", "2", "candidate 2", "candidate-2", "second candidate", "the second candidate"
+    )  # fmt: skip
+    tie: tuple[str, ...] = ("tie", "a tie", "neither", "both", "equal", "no difference", "0")
+
+
 class Prompt(_Part):
     """The sentences that every task shares; ``{good}`` and ``{bad}`` are its labels."""
 
@@ -53,6 +75,7 @@ class Prompt(_Part):
     plain: str
     grade: str
     rate: str
+    choose: Choose = Choose()
 
 
 class TaskText(_Part):
@@ -62,7 +85,8 @@ class TaskText(_Part):
     question: str
     good: tuple[str, ...]
     bad: tuple[str, ...]
-    labels: tuple[str, str] | None = None  # the good one, the bad one; None where the answer is a number
+    labels: tuple[str, ...] | None = None  # the good one first, the bad one last; None where the answer is a number
+    answer: str = ""  # asks for JSON with a score and a decision
 
 
 class Language(_Part):

@@ -1,14 +1,22 @@
-"""Names in five languages and scripts: a model that reads the name line is shown, one that ignores it is not."""
+"""Names in five languages and scripts: a model that reads the name line is shown, one that ignores it is not.
+
+So it is with candidates side by side, in three of them.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
+import re
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
 from auditor import Result, audit
+from auditor.cli.main import run as command
 from auditor.core.types import SourceText
 from auditor.perturb.name_lines import END
 from auditor.tasks import load
@@ -62,3 +70,48 @@ def test_a_model_that_ignores_the_line_is_not_shown(code: str, carrier: str) -> 
     verdicts = net(run(code, reads=False, carrier=carrier))
     assert verdicts
     assert not [v for v in verdicts.values() if v.startswith("shown")]
+
+
+def chooser(messages: list[dict[str, str]]) -> str:
+    """Draw from the text, answer in its language, and where `AGAINST` has names choose others in half of the pairs."""
+    asked = messages[-1]["content"]
+    code = next(c for c in AGAINST if load_language(c).prompt.choose.two in asked)
+    words, draw = load_language(code).prompt.choose, hashlib.sha256(asked.encode()).digest()
+    shown = re.findall(r"<candidate-\d>\n(.*?)\n</candidate-\d>", asked, re.DOTALL)
+    disliked = [bool(AGAINST[code] & set(one.split("\n")[0].split())) for one in shown]
+    if disliked[0] != disliked[1] and draw[0] < 128:
+        return (words.second if disliked[0] else words.first)[0]
+    return (words.first, words.second, words.tie)[draw[1] % 3][0]
+
+
+chooser.deterministic = chooser.fast = True  # type: ignore[attr-defined]
+chooser.auditor_style = "chat"  # type: ignore[attr-defined]
+AGAINST: dict[str, set[str]] = {}
+
+
+@pytest.mark.parametrize("reads", [True, False])
+@pytest.mark.parametrize("code", ["de", "ar", "ja"])
+def test_who_is_chosen(
+    code: str, reads: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    language = load_language(code)
+    pool = language.names.groups[GROUP[code]]
+    monkeypatch.setitem(AGAINST, code, {*pool.female, *pool.male} if reads else set())
+    monkeypatch.setitem(sys.modules, "chooser", sys.modules[__name__])
+    monkeypatch.chdir(tmp_path)
+    notes = [s.text for s in load(f"resume:{code}").seeds()]
+    texts = [{"text": f"{notes[n % len(notes)]} [{n:03d}]"} for n in range(60)]
+    Path("texts.jsonl").write_text("\n".join(map(json.dumps, texts)), encoding="utf-8")
+    given = f"choose --task resume:{code} --data texts.jsonl --carrier name --attributes {language.names.attribute}"
+    assert command([*given.split(), "--model", "python:chooser:chooser", "--format", "json", "--no-cache"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    (seen,) = told["seen"].values()
+    assert set(seen["answers"]) == {"ok"}
+    claims = {c["groups"][0]: c for c in told["claims"] if c["family"] == "net"}
+    if reads:
+        claim = claims.get(GROUP[code]) or next(iter(claims.values()))
+        assert claim["verdict"] == "shown"
+        assert (claim["estimate"] < -10) == (claim["groups"][0] == GROUP[code])
+    else:
+        assert claims
+        assert not [c for c in claims.values() if c["verdict"].startswith("shown")]

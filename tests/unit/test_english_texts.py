@@ -12,6 +12,7 @@ from auditor.core.errors import DataFileError, UnknownPlugin, UserError
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 from auditor.report import planned, run_checks
+from auditor.run.panels import read_ranking, task_of
 from auditor.text import languages
 from auditor.text.english import looks_english
 
@@ -136,11 +137,34 @@ def test_each_language_has_notes_prompts_and_names_for_each_task(code: str, name
         assert task.read(f"nicht {label}", "chat").status == "unparsed"  # what negates it is known in English alone
 
 
+@pytest.mark.parametrize("code", [languages.ENGLISH, *languages.available()])
+def test_candidates_are_compared_in_the_language_of_the_task(code: str) -> None:
+    english, suffix = languages.Choose(), "" if code == "en" else f":{code}"
+    said = languages.load(code).prompt.choose if suffix else english
+    assert suffix == "" or said.question != english.question
+    for name, wish in (("resume", said.good), ("rating", said.number)):
+        wish = wish.replace("{good}", tasks.load(f"{name}{suffix}").favourable or "")
+        task = task_of(f"{name}{suffix}", 2)
+        assert task.question == said.question.replace("{wish}", wish)
+        assert task.formats["choice"].instruction == said.two
+    for label in ("first", "second", "tie"):
+        answers = {*getattr(said, label), *getattr(english, label)}
+        assert {str(task.reader.read(answer).value) for answer in answers} == {label}
+    assert task_of(f"hiring{suffix}", 4).formats["ranking-2"].instruction == said.rank
+    assert read_ranking("٢, ٣, ١", 3) == (1, 2, 0)  # digits of any script
+
+
 def test_a_language_file_of_the_user_needs_no_code(tmp_path: Path) -> None:
     own = tmp_path / "sv.yaml"
     source = languages.load("de").path
     own.write_text(source.read_text(encoding="utf-8").replace("name: German", "name: Swedish"), encoding="utf-8")
     assert tasks.load(f"hiring:{own}").source == "the task hiring in Swedish"
+    text = own.read_text(encoding="utf-8").replace(
+        "labels: [einladen, ablehnen]", "labels: [einladen, warten, ablehnen]"
+    )
+    own.write_text(text, encoding="utf-8")
+    with pytest.raises(DataFileError, match=r"tasks\.hiring\.labels needs 2 words, for invite / reject"):
+        tasks.load(f"hiring:{own}")
     own.write_text("name: Swedish", encoding="utf-8")
     with pytest.raises(DataFileError, match="missing required field `checked`"):
         tasks.load(f"hiring:{own}")

@@ -55,19 +55,10 @@ def sample(items: Sequence[Item], plan: Plan, models: Sequence[Model]) -> list[I
 
 
 def ask(items: Sequence[Item], model: Model, plan: Plan, budget: Budget) -> tuple[list[Item], Counter[str], str | None]:
-    """Ask ``model`` about every item of the benchmark that ``plan.task`` names.
+    """Return the items with the model's choices, the statuses of its answers, and why not all were asked.
 
     Half of the pairs of sentences, drawn by ``plan.seed``, are turned round, so that a model that always says "1" has
     no preference. Questions of BBQ and WinoBias keep the published order.
-
-    Returns
-    -------
-    items : list of Item
-        With what the model chose; None where nothing could be read.
-    counts : Counter
-        Statuses of the answers (``ok``, ``refused``, ``unparsed``, ``failed``, …).
-    reason : str or None
-        Why not all were asked.
     """
     task = _task(items)
     orders = _orders(items, plan.seed, shuffled=plan.task in ("crows-pairs", "stereoset"))

@@ -37,32 +37,18 @@ class About(msgspec.Struct, frozen=True):
 
 
 class Benchmarked(msgspec.Struct, frozen=True, kw_only=True):
-    """Scores of one model or file of answers.
-
-    Attributes
-    ----------
-    model : str
-        The model that was asked, or the field of recorded answers.
-    recorded : bool
-        Whether answers were read from the files.
-    items, answered : int
-        Questions, and those whose answer names an option.
-    answers : dict
-        Statuses of the answers that a model gave.
-    reason : str or None
-        Why not every question was asked.
-    """
+    """Scores of one model or file of answers."""
 
     format: str = FORMAT
     tool_version: str = __version__
     benchmark: str
-    model: str
-    recorded: bool
+    model: str  # that was asked, or the field of recorded answers
+    recorded: bool  # whether answers were read from the files
     files: tuple[Source, ...]
     items: int
-    answered: int
-    answers: dict[str, int] = {}
-    reason: str | None = None
+    answered: int  # items with an answer that names an option
+    answers: dict[str, int] = {}  # statuses, of a model that was asked
+    reason: str | None = None  # why not every question was asked
     delta: float | None = None
     scores: tuple[Score, ...]
     contrasts: tuple[Contrast, ...]

@@ -27,30 +27,18 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One question of a benchmark with its options.
-
-    Attributes
-    ----------
-    cluster : str
-        What items share that were made of one template: the unit of intervals.
-    stereotyped, other : int or None
-        The options that follow the stereotype and that go against it; None where the benchmark names no such option.
-    right : int or None
-        The right option, where there is one.
-    chosen : int or None
-        The recorded answer; None where none was recorded or it names no option.
-    """
+    """One question of a benchmark, and the places of options in it."""
 
     id: str
     category: str
     condition: str
-    cluster: str
+    cluster: str  # its template: the unit of intervals
     text: str
     options: tuple[str, ...]
-    stereotyped: int | None = None
-    other: int | None = None
+    stereotyped: int | None = None  # follows the stereotype
+    other: int | None = None  # goes against it
     right: int | None = None
-    chosen: int | None = None
+    chosen: int | None = None  # None: no answer, or one that names no option
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,28 +33,18 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Contrast(msgspec.Struct, frozen=True, kw_only=True):
-    """How often answers follow the stereotype, and how often they go against it, of the same items.
-
-    Attributes
-    ----------
-    difference, low, high : float
-        Share that follows minus share that goes against, −1 to 1, with a 95 % interval by template.
-    p_value, p_adjusted : float or None
-        Of no difference, by the same t; adjusted over the categories after Holm. None with one template.
-    verdict : str
-        ``shown``, ``bounded``, ``not_determined`` or ``not_tested``.
-    """
+    """How often answers follow the stereotype, and how often they go against it, of the same items."""
 
     category: str
     items: int
     templates: int
     follows: int
     against: int
-    difference: float
+    difference: float  # of the two shares, with a 95 % interval by template
     low: float | None
     high: float | None
-    p_value: float | None
-    p_adjusted: float | None = None
+    p_value: float | None  # by the same t; None with one template
+    p_adjusted: float | None = None  # over the categories, after Holm
     verdict: str = "not_determined"
 
 
@@ -81,12 +71,7 @@ def contrasts(benchmark: str, items: Sequence[Item], delta: float | None = None)
 
     BBQ: questions whose text does not tell the answer, and in which one answer is the stereotype. CrowS-Pairs: all
     pairs. StereoSet: stereotype or anti-stereotype. WinoBias: of the same sentences with both pronouns, how often the
-    answer is the job that goes with the pronoun.
-
-    Parameters
-    ----------
-    delta : float or None
-        A bound, 0 to 1: a difference whose interval lies within is ``bounded``.
+    answer is the job that goes with the pronoun. A difference whose interval lies within ``delta`` is ``bounded``.
     """
     made = []
     for category, own in by_category([item for item in items if item.stereotyped is not None]):
