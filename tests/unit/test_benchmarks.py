@@ -90,9 +90,12 @@ def question(n: int, groups: Sequence[str], infos: Sequence[Sequence[str]], **fu
     [
         ("Age", ["old"], ["the old man", "old"], ["the young man", "nonOld"]),
         ("Gender_identity", ["Women", "girls"], ["the woman", "woman"], ["the man", "man"]),
+        ("Gender_identity", ["F"], ["girl", "girl"], ["boy", "boy"]),
+        ("Gender_identity", ["F"], ["Elizabeth", "F"], ["Joseph", "M"]),
         ("Gender_identity", ["transgender women"], ["the trans woman", "trans_F"], ["the man", "nonTrans"]),
         ("Race_ethnicity", ["Black"], ["Tyrone", "M-Black"], ["Chad", "M-White"]),
         ("SES", ["low SES"], ["the janitor", "lowSES"], ["the banker", "highSES"]),
+        ("Physical_appearance", ["obese"], ["fat", "obese"], ["slim", "nonObese"]),
     ],
 )
 def test_bbq_finds_the_stereotyped_answer_in_every_spelling(
@@ -104,6 +107,13 @@ def test_bbq_finds_the_stereotyped_answer_in_every_spelling(
     negative, positive = items.read("bbq", [file])[0]
     assert (negative.stereotyped, negative.other) == (2, 0)
     assert (positive.stereotyped, positive.other) == (0, 2)
+
+
+def test_bbq_of_two_attributes_names_no_target_where_both_answers_share_the_group(tmp_path: Path) -> None:
+    answers = [["Black woman", "F-Black"], ["Unknown", "unknown"], ["Black man", "M-Black"]]
+    (tmp_path / "q.jsonl").write_text(json.dumps(question(0, ["Black"], answers, category="Race_x_gender")))
+    ((item,), _) = items.read("bbq", [tmp_path / "q.jsonl"])
+    assert (item.stereotyped, item.other, item.right) == (None, None, 2)
 
 
 def test_crows_pairs_of_recorded_scores(folder: Path) -> None:
