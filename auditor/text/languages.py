@@ -46,7 +46,7 @@ class Names(_Part):
     groups: Mapping[str, Pool]
 
 
-class Choose(_Part, frozen=True):
+class Choose(_Part):
     """How candidates are compared, by default in English; ``first``, ``second`` and ``tie`` are accepted answers."""
 
     question: str = (
@@ -75,7 +75,7 @@ class Prompt(_Part):
     plain: str
     grade: str
     rate: str
-    choose: Choose = Choose()
+    choose: Choose = msgspec.field(default_factory=Choose)
 
 
 class TaskText(_Part):
