@@ -115,7 +115,7 @@ def load(path: str | Path) -> AgentResult:
 
 
 def run(goal: str, *, observe: Observer = _silent, **options: Any) -> AgentResult:
-    """Plan audits for a goal, run them, read them, look closer where it pays, write the report.
+    """Plan audits for a goal, run them, look closer where it pays, and write the report.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def serve(goal: str, *, observe: Observer = _silent, **options: Any) -> AgentRes
 
 
 def resume(path: str | Path, *, model: object = None, observe: Observer = _silent) -> AgentResult:
-    """Go on with a session that was cut off, in the folder where it was started.
+    """Resume a session that was cut off, in the folder where it was started.
 
     Runs that came to their end are read, a run that was cut off is finished (what was answered is not asked again), and
     what was used counts against the limits. Then the rules plan on. ``model`` is needed only where it was handed in as

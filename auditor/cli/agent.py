@@ -17,7 +17,7 @@ from auditor.core.shown import plural, quoted
 
 
 @takes("agent", Plan)
-@frame.argument("goal", "GOAL", "A question in plain words, or a file of a goal (.yaml).", type=str)
+@frame.argument("goal", "GOAL", "A question in plain words, or a goal file (.yaml).", type=str)
 @frame.printed
 @frame.full
 @frame.dry_run
@@ -71,7 +71,7 @@ def resume_session(
     kept, stored = unfinished(path)
     if limits:
         flags = ", ".join(map(Plan.flag, limits))
-        raise ConfigError(f"Everything of a session is fixed when it begins, its limits too; leave out {flags}.")
+        raise ConfigError(f"The settings and limits of a session are fixed when it begins; leave out {flags}.")
     own = {name: getattr(kept.limits, name) for name in ("max_calls", "max_cost")}
     plan = Plan.of({**stored.common, **own, "models": stored.models or ()})
     named = run_folders.Named.of(plan.as_dict())
@@ -116,12 +116,12 @@ def verify_session(path: Path) -> int:
     say(*problems)
     if not problems:
         of = f"its steps, and its {plural(runs, 'run')}"
-        say(f"{path}: nothing that was checked was changed: {of}.", "audit verify RUN says what was checked of each.")
+        say(f"{path}: nothing that was checked was changed: {of}.", "audit verify RUN lists the checks of each run.")
     return 1 if problems else 0
 
 
 @takes("agent", Plan)
-@frame.argument("goal", "GOAL", "What the audits are about, in plain words, or a file of a goal (.yaml).", type=str)
+@frame.argument("goal", "GOAL", "The goal of the audits in plain words, or a goal file (.yaml).", type=str)
 @frame.yes
 def mcp(*, goal: str, yes: bool, **options: object) -> int:
     """Serve estimate, run, findings, show and report to a client; all runs share one budget, and each step is kept."""

@@ -46,7 +46,7 @@ def ask(plan: Plan, format: str, *, dry_run: bool, yes: bool) -> int:
     read, sources = items.read(plan.task, [Path(plan.data)])
     models = asking.models_of(plan, read)
     drawn = asking.sample(read, plan, models)
-    size = f"{plural(len(drawn), 'question')} of {len(read):,}, one call each and model."
+    size = f"{plural(len(drawn), 'question')} of {len(read):,}, one call for each and each model."
     if len(drawn) < len(read) and plan.limit is None:
         size += " --full-plan asks all."
     if dry_run:

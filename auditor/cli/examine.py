@@ -25,7 +25,7 @@ from auditor.store.integrity import LIMITS, checked, compare_head, ends_of, veri
     "run", "RUN|CODE", "A run folder, its name under reports/, or latest; or a code or word of a report (codes: all)."
 )
 @frame.argument(
-    "id", "[ID]", "A finding (F001), a variant or a case; without: a list of findings.", required=False, type=str
+    "id", "[ID]", "A finding (F001), a variant or a case. Default: a list of findings.", required=False, type=str
 )
 @frame.switch("--again", help="Ask the prompts of ID again; the cache is not used.")
 @option("replicates", default=5, help="With --again: times each prompt is asked (default 5).")
@@ -78,7 +78,7 @@ def show(
 
 
 @frame.run_argument
-@frame.flag("--head", help="The head that was noted elsewhere when the run ended.")
+@frame.flag("--head", help="The head noted elsewhere when the run ended.")
 @frame.file("--sign", help="Sign the head with this Ed25519 key (PEM) into RUN; extra sign.")
 @frame.file("--signed-by", help="The public key (PEM) that must have signed the head; extra sign.")
 def verify(*, run: Path, head: str | None, sign: Path | None, signed_by: Path | None) -> int:
@@ -131,8 +131,8 @@ def _code(folder: RunFolder) -> str:
         return "The run names no code of the tool."
     then, now = code.sha256, code_sha256()["sha256"]
     if then == now:
-        return f"The code of the tool was that which is installed here (SHA-256 {then})."
-    return f"The code of the tool was not that which is installed here: SHA-256 {then} then, {now} now."
+        return f"The code of the tool is the same as installed here (SHA-256 {then})."
+    return f"The code of the tool differs from the one installed here: SHA-256 {then} then, {now} now."
 
 
 def _input(folder: RunFolder) -> list[str]:
@@ -144,7 +144,7 @@ def _input(folder: RunFolder) -> list[str]:
     file = Path(folder.plan["plan"]["data"])
     same = outcome_folder.still_there(folder.record(), file)
     if same is None:
-        return [f"{file}, the file of outcomes, is not at hand here."]
+        return [f"{file}, the file of outcomes, is missing here."]
     return [f"{file} is {'the' if same else 'NOT the'} file of outcomes that was read."]
 
 

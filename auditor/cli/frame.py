@@ -174,9 +174,9 @@ def _rule(_: object, __: object, text: str | None) -> str | None:
 
 
 run_argument = argument("run", "RUN", "A run folder, its name under reports/, or latest.")
-full = switch("--full", help="Print more of what was measured, not the answer alone.", group=Group.LIMITS)
+full = switch("--full", help="Print all figures, not only the answer.", group=Group.LIMITS)
 printed = flag(
-    "--format", default="terminal", callback=_printed, help="What is printed: terminal or json.", group=Group.LIMITS
+    "--format", default="terminal", callback=_printed, help="Output format: terminal or json.", group=Group.LIMITS
 )
 page = flag("--format", default="terminal", callback=_page, help="terminal, json, markdown (md) or html.")
 fail_on = option("fail_on", callback=_rule)
@@ -184,7 +184,7 @@ waivers = file("--waivers", help="Accepted findings (default: waivers.toml, if i
 config = file("--config", help="Settings file (default: audit.toml, if it exists).", group=Group.ASKED)
 dry_run = switch(
     "--dry-run",
-    help="Say what would be asked, what it would cost and what it can show; ask nothing.",
+    help="Count calls and cost, and say which differences the run can show; ask nothing.",
     group=Group.LIMITS,
 )
 yes = switch("--yes", "-y", help="Do not ask before spending money.", group=Group.LIMITS)

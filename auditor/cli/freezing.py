@@ -18,8 +18,8 @@ from auditor.tables.tabular_plan import MethodOptions, TabularPlan
 
 OURS: tuple[Callable[[F], F], ...] = (
     frame.config,
-    frame.flag("--reason", default="", help="Why these measures, and why this delta."),
-    frame.flag("--by", default="", help="Who freezes the plan; recorded as given."),
+    frame.flag("--reason", default="", help="Reason for these measures and this delta."),
+    frame.flag("--by", default="", help="Name of the person who freezes the plan; recorded as given."),
     frame.file("--output", required=True, help="File to write: .toml or .json."),
 )
 

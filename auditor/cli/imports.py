@@ -23,15 +23,15 @@ from auditor.tables.tabular_plan import TabularPlan
     nargs=-1,
     required=True,
 )
-@file("--map", help="What each column says (import.toml); inferred where none is given.")
-@file("--write-map", help="Write what was inferred to this file, and stop.")
-@flag("--rows", default="", help="JSON path of the rows in a JSON file, e.g. $.runs[*] (default: found).")
+@file("--map", help="File that says what each column is (import.toml). Default: inferred.")
+@file("--write-map", help="Write the inferred mapping to this file, and stop.")
+@flag("--rows", default="", help="JSON path of the rows in a JSON file, e.g. $.runs[*] (default: inferred).")
 @flag("--answer", multiple=True, help="The column of answers; several give a run each. May be repeated.")
 @file("--join", help="A table of the requests, to join with the answers.")
 @flag("--on", default="custom_id", help="The column that both tables have.")
-@flag("--kind", help="What answers are: label, labels, number, words or text (default: found).")
-@option("labels", help='The labels that answers are read as, e.g. "yes,no" (default: those that answers show).')
-@option("favourable", plan=TabularPlan, multiple=True, help="A label that is good to get; may be repeated.")
+@flag("--kind", help="Kind of the answers: label, labels, number, words or text (default: inferred).")
+@option("labels", help='Labels of the answers, e.g. "yes,no" (default: inferred).')
+@option("favourable", plan=TabularPlan, multiple=True, help="A favourable label; may be repeated.")
 @option("reference", multiple=True, help="ATTRIBUTE:GROUP that all others are compared with.")
 @option("delta")
 @file(
@@ -39,7 +39,7 @@ from auditor.tables.tabular_plan import TabularPlan
     help="The run of audit generate whose prompts FILE answers; lines of JSON: prompt_sha256 or variant_id, replicate, "
     "output or error.",
 )
-@flag("--name", "task", help="What the run is called.")
+@flag("--name", "task", help="Name of the run.")
 @flag(
     "--benchmark",
     help="FILES are those of bbq, crows-pairs, stereoset or winobias with recorded answers "
@@ -80,7 +80,7 @@ def import_(
     if generated is not None:
         others = (map, write_map, rows, answer, join, kind, labels, favourable, reference, delta, task)
         if len(files) != 1 or any(others):
-            raise ConfigError("--generated takes one FILE, and the plan of RUN says all else; leave other options out.")
+            raise ConfigError("--generated takes one FILE, and the plan of RUN sets all else; leave other options out.")
         judged = score(find_text_run(generated, "import --generated"), files[0], observe=Draw())
         return finish(judged, format=format, fail_on=fail_on, full=full)
     settings: dict[str, object] = {}

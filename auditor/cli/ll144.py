@@ -49,27 +49,28 @@ class OutcomeOptions(PlanModel):
     sex: Annotated[str | None, Option("--sex", FURTHER, LL144, "Column of the sex.")] = None
     race: Annotated[str | None, Option("--race", FURTHER, LL144, "Column of race/ethnicity.")] = None
     ethnicity: Annotated[str | None, Option("--ethnicity", FURTHER, LL144,
-        "Column that says Hispanic or Latino, where there is one.")] = None
+        "Column that says Hispanic or Latino, if there is one.")] = None
     selected: Annotated[str | None, Option("--selected", FURTHER, LL144, "Column of the outcome: yes or no.")] = None
     score: Annotated[str | None, Option("--score", FURTHER, LL144, "Column of the score: numbers.")] = None
     group: Annotated[str | None, Option("--group", FURTHER, LL144,
-        "Column of groups: the tables for each. Without --selected and --score, being put into a group is the outcome."
+        "Column of groups; each group gets its tables. Without --selected and --score, membership in a group is the "
+        "outcome."
     )] = None
     excluded: Annotated[tuple[str, ...], Listed, Option("--exclude-below-2-percent", FURTHER, LL144,
         '"CATEGORY=JUSTIFICATION": leave a category below 2 % out of the impact ratios.', repeated=True)] = ()
     unknown_in_median: Annotated[bool, Option("--unknown-in-median", FURTHER, LL144,
-        "Take people of unknown category into the median.")] = False
+        "Include people of unknown category in the median.")] = False
     partly_known: Annotated[bool, Option("--partly-known", FURTHER, LL144,
         "Count people with one unknown attribute in the table of the other.")] = False
     source: Annotated[str | None, Option("--source", FURTHER, LL144,
-        "Which system made the outcomes, when, who collected them.")] = None
+        "Source of the outcomes: the system, the dates, and who collected them.")] = None
     audit_date: Annotated[Date, Option("--audit-date", FURTHER, LL144, "YYYY-MM-DD; else left empty.")] = None
     distribution_date: Annotated[Date, Option("--distribution-date", FURTHER, LL144,
-        "YYYY-MM-DD the use began; else left empty.")] = None
+        "Date the use began (YYYY-MM-DD); else left empty.")] = None
     data_kind: Annotated[str | None, Option("--data-kind", FURTHER, LL144,
-        "historical or test; without it the report says that it was not said.")] = None
+        "historical or test. Without it, the report says that the kind of data was not given.")] = None
     test_data_reason: Annotated[str | None, Option("--test-data-reason", FURTHER, LL144,
-        "Why no historical data were used.")] = None
+        "Reason for not using historical data.")] = None
     test_data_generation: Annotated[str | None, Option("--test-data-generation", FURTHER, LL144,
         "How the test data were made and obtained.")] = None
     map: Annotated[Path | None, Option("--map", FURTHER, LL144, "YAML with your own category values.")] = None

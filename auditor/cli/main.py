@@ -19,12 +19,12 @@ COMMANDS = {  # module and function below `auditor.cli`, and one line of help; t
     "resume": ("run:resume", "Finish a run that was cut off; no answered call is repeated."),
     "show": ("examine:show", "Show a finding with its prompts and answers, ask it again, or explain a code."),
     "report": ("report:report", "Render a run's report again, in any format, without calling the model."),
-    "choose": ("trials:choose", "Which of several candidates: pairs in both orders, or rankings."),
+    "choose": ("trials:choose", "Ask which candidate a model prefers: pairs in both orders, or rankings."),
     "compare": ("compare:compare", "Compare two runs: better, worse, new, gone."),
     "import": ("imports:import_", "Make a run of recorded answers."),
     "list": ("", "List models, tasks, dictionaries, grammars, plug-ins, the cache; check files of yours."),
     "generate": ("run:generate", "Write cases and prompts without calling a model."),
-    "mitigate": ("trials:mitigate", "Ask the texts of a run under changed prompts, and say what that does."),
+    "mitigate": ("trials:mitigate", "Ask the texts of a run under changed prompts, and measure the effect."),
     "tabular": ("tabular:tabular", "Search table rows whose label changes with protected columns."),
     "ll144": ("ll144:ll144", "Compute the tables of NYC Local Law 144 from recorded outcomes."),
     "agent": ("agent:agent", "Plan and run audits for a goal in plain words, within one budget."),
@@ -34,7 +34,7 @@ COMMANDS = {  # module and function below `auditor.cli`, and one line of help; t
     "augment": ("trials:augment", "Write retraining data from the violations of a run."),
 }
 FURTHER = {  # commands of several words
-    "list models": ("tool:models", "kinds of models, and what each needs"),
+    "list models": ("tool:models", "kinds of models, and their requirements"),
     "list tasks": ("material:tasks", "tasks that come with the tool"),
     "list tasks new": ("material:new", "write a task file to start from"),
     "list tasks format": ("material:task_format", "describe task files"),
@@ -47,7 +47,7 @@ FURTHER = {  # commands of several words
     "list plugins": ("tool:plugins", "plug-ins of every kind, and where they come from"),
     "list cache": ("tool:cache", "where the response cache is; --clear empties it"),
     "plan freeze": ("freezing:freeze", "fix a plan for texts before the run (audit run --plan FILE)"),
-    "plan freeze tabular": ("freezing:freeze_rows", "the same for rows of a table (audit tabular --plan FILE)"),
+    "plan freeze tabular": ("freezing:freeze_rows", "fix a plan for rows of a table (audit tabular --plan FILE)"),
     "plan show": ("freezing:show", "check the hash of a frozen plan, and print what it fixes"),
     "tabular schema": ("tabular:schema", "write the schema of a table, to edit"),
 }
@@ -237,7 +237,7 @@ def overview(*, whole: bool = False) -> str:
         *commands,
         *([] if whole else ["more: audit help"]),
         "",
-        "`audit COMMAND --help` tells the options of a command.",
+        "`audit COMMAND --help` shows the options of a command.",
         "Exit codes: 0 ran, 1 the rule of --fail-on holds, 2 could not run, 3 incomplete or cannot be judged,",
         "70 a defect, 130 interrupted.",
     ]

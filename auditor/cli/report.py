@@ -37,8 +37,8 @@ OF_OUTCOMES = ("terminal", "html", "json", "csv", *BESIDE)  # there are no findi
 )
 @frame.out("--output", "out", help="Write the one file format here instead; - prints it.", type=str)
 @frame.full
-@frame.file("--fill", help="TOML with what only the people responsible can say, for legal pages.")
-@frame.flag("--write-fill", help="Write that file to fill in, and stop; - prints it.")
+@frame.file("--fill", help="TOML file with facts that only the people responsible know, for legal pages.")
+@frame.flag("--write-fill", help="Write this file with empty fields, and stop; - prints it.")
 @frame.fail_on
 @frame.waivers
 def report(

@@ -30,12 +30,10 @@ RUNS_CODE = ("exec", "python", "sklearn")  # kinds of models that are programs, 
 REACHES = ("http",)  # kinds of models that are files which say where texts are sent, and with which keys
 
 models = option(
-    "models",
-    "model",
-    help="A program, module or http: file that RUN names and that may be used here; may be given again.",
+    "models", "model", help="A program, module or http: file named by RUN that may run here; may be repeated."
 )
-address = option("base_url", help="The server that RUN names and that may be sent its texts.")
-yes = switch("--yes", help="Use the programs, modules and servers that RUN names without a question.")
+address = option("base_url", help="The server named by RUN that may get its texts.")
+yes = switch("--yes", help="Use the programs, modules and servers named by RUN without asking.")
 
 
 def is_run(name: Path) -> bool:
@@ -127,7 +125,7 @@ def agree(
     if not _somebody():
         raise ConfigError(
             f"{', '.join(asked)} may cost money, no limit is set, and there is no terminal to ask at: nothing was "
-            f"asked. Set a limit ({limits}), or give --yes to go on without one. {default}".rstrip()
+            f"asked. Set a limit ({limits}), or give --yes to continue without one. {default}".rstrip()
         )
     sys.stderr.write(show().rstrip("\n") + "\n")
     click.confirm("Go on?" if default else "No limit was set. Go on?", abort=True, err=True)

@@ -91,9 +91,9 @@ def interrupted() -> None:
         rows = json.loads((home / "plan.json").read_text(encoding="utf-8")).get("kind") == "tabular"
     except (OSError, ValueError, AttributeError):
         rows = False
-    only = " A run of rows goes on only with --task or an http: model; run others again." if rows else ""
+    only = " Only runs of rows with --task or an http: model can be resumed; start others again." if rows else ""
     return complain(
-        f"Interrupted. What was answered is on disk.{only}", f"Go on with: audit resume {quoted(str(home))}"
+        f"Interrupted. All answers so far are on disk.{only}", f"Go on with: audit resume {quoted(str(home))}"
     )
 
 

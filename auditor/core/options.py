@@ -166,7 +166,7 @@ class PlanModel(BaseModel):
         return made
 
     def clashes(self) -> str | None:
-        """What does not go together, as a sentence."""
+        """Return the first clash between settings, as a sentence."""
         return None
 
     def but(self, **changes: object) -> Self:

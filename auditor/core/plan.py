@@ -118,7 +118,7 @@ def _of_rule(rule: str | None) -> str | None:
 
 
 def of_package(name: str) -> bool:
-    """Whether ``name`` is that of a plug-in of another package: ``org/name`` or ``package:name``."""
+    """Return whether ``name`` is a plug-in of another package: ``org/name`` or ``package:name``."""
     return "/" in name or ":" in name
 
 
@@ -160,13 +160,13 @@ class Plan(SharedPlan):
         "Source texts: .jsonl .csv .parquet .txt, or hf:DATASET[:CONFIG][@SPLIT]; pairs of your own: columns text_a, "
         "text_b; whole requests: lines with messages. Default: the task's embedded texts.", first=True)] = None
     columns: Annotated[dict[str, str], BeforeValidator(_columns), Option("--column", ASKED, TEXTS,
-        "NAME=COLUMN, where --data has something: text, label (gold labels), id, source (what texts were made of: one "
-        "unit). Of whole requests: messages=ROLES in which people are changed, or JSON paths, with commas (default "
-        "user); answer=PATH of the answer in what comes back.", repeated=True, first=True)
+        "NAME=COLUMN of --data. NAME is text, label (gold labels), id, or source (texts of one source count as one "
+        "unit). Of whole requests: messages=ROLES or JSON paths in which people are changed (default user); "
+        "answer=PATH of the answer in the reply.", repeated=True, first=True)
     ] = Field(default_factory=dict)
     labels: Annotated[Names, Option("--labels", ASKED, LABELLED,
-        'Answers of your own, comma-separated, e.g. "5 - great,3 - ok,1 - bad": a plain prompt asks for them in place '
-        "of the task's.", first=True)] = ()
+        'Your own answer labels, comma-separated, e.g. "5 - great,3 - ok,1 - bad". A plain prompt asks for them '
+        "instead of the task's.", first=True)] = ()
     limit: Annotated[Count | None, Option("--limit", ASKED, TEXTS, "Use the first N texts.", first=True)] = None
     formats: Annotated[Names, Option("--formats", ASKED, TEXTS,
         "Prompt formats, comma-separated, or all (default: the task's first).")] = ()
@@ -203,20 +203,20 @@ class Plan(SharedPlan):
     per_seed: Annotated[Count | None, BeforeValidator(_all), Option("--per-seed", CHANGED, CHOOSE,
         "Variants per seed and attribute set (default 8, under --protocol hinter all; 0 = all).")] = 8
     wordings: Annotated[Count, Option("--wordings", CHANGED, MAKE,
-        "Ask both sides of each text in so many neutral wordings.")] = 1
+        "Ask both sides of each text in this many neutral wordings.")] = 1
     gate: Annotated[str, _one_of("--gate", "constructs", "dependency"), Option("--gate", CHANGED, MAKE,
         "What a variant must pass: constructs (default), dependency, HInter's comparison of whole parses, or a plug-in."
     )] = ""
     test_discarded: Annotated[bool, Option("--test-discarded", CHANGED, RUN,
-        "Ask about variants that failed the validity check too; reported apart.")] = False
+        "Ask also about variants that failed the validity check; reported separately.")] = False
     parser: Annotated[str, Option("--parser", CHANGED, TEXTS,
         "embedded (default), or an installed spaCy pipeline.")] = "embedded"
     oracle: Annotated[str, _one_of("--oracle", "label", "probability"), Option("--oracle", MEASURED, RUN,
         "label (default): another answer is a change; probability: another score of one label is; or a plug-in.")] = ""
     tolerance: Annotated[Numbers, AfterValidator(_tolerated), Option("--tolerance", MEASURED, RUN,
-        "The difference that counts as none. Of tasks of kind score in the task's unit (default: the task's, or else "
-        "what two answers to one prompt differ by). With --oracle probability several, comma-separated; the first "
-        "decides (default 0.01,0.05,0.1,0.2).")] = ()
+        "Largest difference that counts as no change. Tasks of kind score: in the task's unit (default: the task's, or "
+        "else the difference of two answers to one prompt). With --oracle probability: several, comma-separated; the "
+        "first decides (default 0.01,0.05,0.1,0.2).")] = ()
     reference: Annotated[str, AfterValidator(_of_reference), Option("--reference", MEASURED, RUN,
         "ATTRIBUTE:GROUP that the other groups are compared with, commas between. With --oracle probability: equal "
         "(default), or bls: the shares of women and men in the occupations.")] = "equal"
@@ -231,14 +231,14 @@ class Plan(SharedPlan):
         "Ask models that cost money or time as much as embedded ones: no --until-decided and no limit of "
         f"{CHEAP_CALLS:,} calls unless you set them.", first=True)] = False
     jobs: Annotated[str, BeforeValidator(_jobs), Option("--jobs", LIMITS, MAKE,
-        "Processes that make and check cases; ray or ray:N: so many actors of a Ray cluster.",
+        "Processes that make and check cases. ray or ray:N: actors of a Ray cluster.",
         shapes=False)] = "1"
     batch: Annotated[bool, Option("--batch", LIMITS, RUN,
         "Ask openai: models through the Batch API: half the price, answers within a day.")] = False
     redact: Annotated[bool, Option("--redact", OUTPUT, RUN,
         "Write digests and edits instead of texts, labels instead of answers; no response cache.")] = False
     anyway: Annotated[bool, Option("--anyway", MEASURED, RUN | {"resume"},
-        "Go on where the positive control was not seen and all first answers are alike.", shapes=False)] = False
+        "Continue although the positive control was not seen and all first answers are alike.", shapes=False)] = False
     fail_on: Annotated[str | None, AfterValidator(_of_rule), Option("--fail-on", OUTPUT, frozenset({"run"}),
         'Exit 1 where any of these holds: "shown, net(gender) > 2%, failed > 5%".',
         shapes=False, first=True)] = None
@@ -287,12 +287,12 @@ class Plan(SharedPlan):
 
     @classmethod
     def of(cls, values: Mapping[str, object]) -> Self:
-        """The plan of the settings that were named; what they leave open `settled` decides."""
+        """Make a plan of the named settings; `settled` decides the others."""
         first: dict[str, object] = {"per_seed": None} if values.get("protocol") == "hinter" else {}  # all mutants
         return cls.model_validate({**first, **values})
 
     def settled(self, *, slow: bool, looks: bool) -> Self:
-        """Return the plan with all decided that it leaves open.
+        """Return the plan with every open setting decided.
 
         ``slow`` says whether a model costs money or time, ``looks`` whether claims about single answers are made.
         """
@@ -311,7 +311,7 @@ class Plan(SharedPlan):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, object]) -> Self:
-        """The plan that `as_dict` wrote; `ConfigError` where it has settings of another version."""
+        """Read a plan that `as_dict` wrote; `ConfigError` where it has settings of another version."""
         if others := sorted(stored.keys() - cls.settings().keys() - {"journal"}):
             raise ConfigError(
                 f"This plan is of another version; it has the settings {', '.join(others)[:200]}. Its run can be "
@@ -322,7 +322,7 @@ class Plan(SharedPlan):
         return plan.model_copy(update={name: getattr(plan, name) for name in cls.settings()})  # nothing is left open
 
     def clashes(self) -> str | None:
-        """What does not go together, as a sentence."""
+        """Return the first clash between settings, as a sentence."""
         return next(_clashes(self), None)
 
 
@@ -408,7 +408,7 @@ def _until(plan: Plan) -> Iterator[str]:
 
 
 def resolve(flags: Mapping[str, object], config: Path | None = None) -> Plan:
-    """One plan from flags (None and empty ones: not given), ``audit.toml`` and defaults.
+    """Make one plan from flags (None and empty ones: not given), ``audit.toml`` and defaults.
 
     ``config`` None takes ``audit.toml`` in the current folder where there is one.
     """

@@ -59,7 +59,7 @@ class Price:
                 raise ConfigError(f"--price holds {value!r}; it takes numbers of USD per million tokens, 0 or more")
 
     def usd(self, usage: Usage) -> float:
-        """The cost of one call, in US dollars."""
+        """Return the cost of one call, in US dollars."""
         return (usage.tokens_in * self.input_usd + usage.tokens_out * self.output_usd) / 1e6
 
 
@@ -102,25 +102,25 @@ class Suite(ABC):
 
     @abstractmethod
     def ask(self, n: int, rng: Random) -> Sequence[Case]:
-        """Up to ``n`` further cases; an empty answer means that the suite is exhausted."""
+        """Return up to ``n`` further cases; an empty answer means that the suite is exhausted."""
 
     def tell(self, verdicts: Sequence[Verdict]) -> None:  # noqa: B027 - most suites learn nothing
         """Learn from the verdicts of one round, sorted by case and variant id."""
 
     def describe(self) -> Mapping[str, object]:
-        """What shapes its cases, as plain data; a run that is resumed must find the same."""
+        """Return the settings of its cases, as plain data; a resumed run must find the same."""
         return {"name": self.name}
 
     def placebos(self, case: Case, n: int | None, rng: Random) -> Sequence[Variant]:
-        """Variants of ``case`` that change no group, at most ``n`` for each attribute."""
+        """Make variants of ``case`` that change no group, at most ``n`` for each attribute."""
         return ()
 
     def measure(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> Mapping[str, float | None]:
-        """What the answers of one model to one case come to, by the names of ``figures``; None is left out."""
+        """Sum up the answers of one model to one case, by the names of ``figures``; None is left out."""
         return {}
 
     def record(self) -> Mapping[str, object]:
-        """Sections of its own for the run record, by name."""
+        """Return its own sections of the run record, by name."""
         return {}
 
 
@@ -128,7 +128,7 @@ class PlaceboMaker(Protocol):
     """Makes placebo variants: a suite itself, or what knows the words of its texts."""
 
     def placebos(self, case: Case, n: int | None, rng: Random) -> Sequence[Variant]:
-        """Variants of ``case`` that change no group, at most ``n`` for each attribute."""
+        """Make variants of ``case`` that change no group, at most ``n`` for each attribute."""
         ...
 
 
@@ -139,10 +139,10 @@ class Gate(ABC):
 
     @abstractmethod
     def check(self, original: Variant, variants: Sequence[Variant]) -> Sequence[Check]:
-        """One check for each variant of one original, in their order."""
+        """Return one check for each variant of one original, in their order."""
 
     def check_many(self, cases: Iterable[Case]) -> Sequence[Sequence[Check]]:
-        """The checks of the variants of each case; a gate that is quicker with many overrides this."""
+        """Return the checks of the variants of each case; a gate that is quicker with many overrides this."""
         return [self.check(case.original, case.variants) for case in cases]
 
 
@@ -202,18 +202,18 @@ class Model(ABC):
 
     @abstractmethod
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
-        """One reply or error for each request, in order; at most ``max_batch`` requests."""
+        """Return one reply or error for each request, in order; at most ``max_batch`` requests."""
 
     async def aclose(self) -> None:
         """Release connections and processes."""
         return None
 
     def max_tokens(self, format: str) -> int:
-        """The most tokens of an answer in ``format``; bounds what a call can cost."""
+        """Return the most tokens of an answer in ``format``, which bounds the cost of a call."""
         return 0
 
     def left_before(self, request: Request) -> bool:
-        """Whether ``request`` is with the provider already, and was counted when it left."""
+        """Return whether ``request`` was submitted before, and counted then."""
         return False
 
 
@@ -236,7 +236,7 @@ class LocalClassifier(Model):
 
     @abstractmethod
     def answer(self, text: str) -> Reply | CallError:
-        """The label of one text."""
+        """Return the label of one text."""
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Label every text; an interrupt does not wait for the rest of the batch."""
@@ -280,18 +280,18 @@ class Oracle(ABC):
 
     @abstractmethod
     def judge(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> Sequence[Verdict]:
-        """Verdicts for the variants of ``case`` that ``answers`` (variant id → replicates) holds."""
+        """Return verdicts for the variants of ``case`` that ``answers`` (variant id → replicates) holds."""
 
     @abstractmethod
     def answer(self, answers: Sequence[Answer]) -> Any:
-        """What stands for the replicates of one input; None where nothing does."""
+        """Return one answer for all replicates of one input; None where there is none."""
 
     def differs(self, one: Any, other: Any) -> bool:
-        """Whether two results of `answer` differ by the rule of the verdicts."""
+        """Return whether two results of `answer` differ by the rule of the verdicts."""
         return bool(operator.ne(one, other))
 
     def measure(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> Mapping[str, Any]:
-        """Figures of each variant that the statistics of texts need; labels need none."""
+        """Return the figures of each variant that the statistics of texts need; labels need none."""
         return {}
 
 

@@ -137,14 +137,15 @@ class SharedPlan(PlanModel):
     favourable: Annotated[str | None, Option("--favourable", ASKED, LABELLED | ROWS,
         "The label that is good for the person concerned (default: the task's).")] = None
     delta: Annotated[float | None, AfterValidator(as_share), Option("--delta", MEASURED, RUN | ROWS | {"agent"},
-        "Largest net difference between groups that counts as none: points (2) or a share (0.02). No default.",
+        "Largest net difference between groups that you call negligible, in points (2) or as a share (0.02). No "
+        "default.",
         first=True)] = None
     seed: Annotated[int, Field(ge=0, le=LARGEST), Option("--seed", MEASURED, TEXTS | ROWS,
         "Random seed.")] = 7
     max_calls: Annotated[int | None, Field(ge=0, le=LARGEST), Option("--max-calls", LIMITS, LIMIT,
-        "Stop before this many calls are exceeded.", first=True)] = None
+        "Make at most this many calls.", first=True)] = None
     max_cost: Annotated[Amount | None, Option("--max-cost", LIMITS, LIMIT,
-        "Stop before this cost in USD is exceeded; needs a known price.", first=True)] = None
+        "Spend at most this much, in USD; needs a known price.", first=True)] = None
     max_seconds: Annotated[Amount | None, Option("--max-seconds", LIMITS, LIMIT, "Stop after this time.")] = None
     price: Annotated[Numbers, AfterValidator(_two), Option("--price", LIMITS, ASK | ROWS | {"mitigate"},
         "IN,OUT: USD per million tokens.")] = ()

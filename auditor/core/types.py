@@ -34,7 +34,7 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=Fals
 
 
 def canonical(value: object) -> bytes:
-    """JSON with sorted keys and without white space, as UTF-8; escaped to ASCII where it holds a lone surrogate.
+    """Write JSON with sorted keys and without white space, as UTF-8; as ASCII where it holds a lone surrogate.
 
     Raises `ValueError` where a number is NaN or infinite.
     """
@@ -45,13 +45,13 @@ def canonical(value: object) -> bytes:
 
 
 def digest(value: object, *, size: int = 32) -> str:
-    """SHA-256 of the canonical JSON of ``value``, as ``size`` * 2 hexadecimal digits at most."""
+    """Return the SHA-256 of the canonical JSON of ``value``, in ``size`` * 2 hexadecimal digits at most."""
     text = _CANONICAL.encode(value).encode("utf-8", "surrogatepass")
     return hashlib.sha256(text).hexdigest()[: 2 * size]
 
 
 def names(listed: str | Iterable[str]) -> tuple[str, ...]:
-    """The names in a list, or in one text with commas between them.
+    """Return the names in a list, or in one text with commas between them.
 
     Examples
     --------
@@ -64,17 +64,17 @@ def names(listed: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def id_of(kind: str, value: object) -> str:
-    """``kind`` and 64 bits of a digest: two of n contents share an id with probability n² / 2⁶⁵, 3e-8 for a million."""
+    """Join ``kind`` and 64 bits of a digest; two of a million contents share an id with probability 3e-8."""
     return kind + digest(value, size=8)
 
 
 def text_of(case_id: str) -> str:
-    """What the cases of one text share: a text may have a case for its words and one for a line in front of it."""
+    """Return the id that all cases of one text share: its words may make one, a line in front of it another."""
     return case_id[1:]
 
 
 def draws_of(case_id: str) -> str:
-    """What random choices about a case are keyed by: the part of its id that shorter ids had."""
+    """Return the key of random choices about a case: the part of its id that shorter ids had."""
     return case_id[:11]
 
 
@@ -154,12 +154,12 @@ class Variant:
 
 
 def is_beside(variant: Variant) -> bool:
-    """Whether a variant enters no rate, finding or table by group: a placebo, or another wording of a text."""
+    """Return whether a variant enters no rate, finding or table by group: a placebo, or another wording of a text."""
     return any(edit.kind in NEUTRAL for edit in variant.edits)
 
 
 def is_wording(variant: Variant) -> bool:
-    """Whether a variant is another wording; only net differences use it."""
+    """Return whether a variant is another wording; only net differences use it."""
     return any(edit.kind == "wording" for edit in variant.edits)
 
 
@@ -211,7 +211,7 @@ class Prompt:
             object.__setattr__(self, "sha256", digest(self.payload()))
 
     def payload(self) -> dict[str, Any]:
-        """The content as plain data: ``{"input": …}`` or ``{"messages": [{"role","content"}]}``, and ``tools``."""
+        """Return the content as plain data: ``{"input": …}``, or ``{"messages": […]}`` and ``tools``."""
         if self.messages is None:
             return {"input": self.text}
         made: dict[str, Any] = {"messages": [m.plain() for m in self.messages]}

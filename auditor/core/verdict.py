@@ -43,7 +43,7 @@ class Verdict:
     @property
     def said(self) -> str:
         """What came of the rule, in a line without its full stop."""
-        waived = f", since what it is about is waived ({_listed(self.waived)})" if self.waived else ""
+        waived = f", since the finding is waived ({_listed(self.waived)})" if self.waived else ""
         listed = f" ({_listed(self.findings)})" if self.findings else ""
         return f"{self.state}{waived}: {'; '.join(self.why)}{listed}"
 

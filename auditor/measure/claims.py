@@ -41,7 +41,7 @@ MANY = 12  # groups from which on single ones are tested only after the omnibus 
 AFTER = 1e-6  # of the level: what claims have that wait for another to be shown
 OTHERS = "others"
 WAITS = "words about {} were not shown to move answers more than neutral words, so no single group was tested"
-WORDS_DIFFER = "neutral words differ as much: more words for the groups would tell, and more texts would not"
+WORDS_DIFFER = "neutral words differ as much: more words for the groups are needed, not more texts"
 USUAL_DELTA = 0.05  # what calls_needed is for where no delta is given
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -343,7 +343,7 @@ def _verdict(t: Tested, p: PValues, question: Question, family: int) -> Claim:
     why = ""
     alpha = question.alpha
     if few:
-        why = f"the answers differ in {t.changed} of {claim.texts} texts, and fewer than {MIN_TEXTS} show nothing"
+        why = f"the answers differ in {t.changed} of {claim.texts} texts, but at least {MIN_TEXTS} are needed"
     elif p.difference < alpha:
         verdict = "shown"
     if verdict == "not_determined":
@@ -359,8 +359,8 @@ def _verdict(t: Tested, p: PValues, question: Question, family: int) -> Claim:
             why = why or f"words about {claim.attribute} were not shown to move answers more than neutral words"
         elif not few and _leaves_out_zero(claim):
             why = (
-                f"its interval alone leaves out 0, but it is one of {family:,} comparisons: "
-                f"p = {p.difference:.2g} among them, on {claim.texts} texts"
+                f"taken alone this looks real, but among {family:,} comparisons it may be chance: p = "
+                f"{p.difference:.2g}, on {claim.texts} texts"
             )
         elif not few and (claim.p_words or 1.0) < alpha:
             why = WORDS_DIFFER

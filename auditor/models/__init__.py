@@ -85,7 +85,7 @@ def make(
 
 
 def parts_of(spec: str) -> tuple[str, str, str]:
-    """Kind, colon and argument of a spec; a kind may be written ``package:name``."""
+    """Split a spec into kind, colon and argument; a kind may be written ``package:name``."""
     from auditor.core.registry import MODELS
 
     kind, colon, argument = spec.strip().partition(":")
@@ -118,7 +118,7 @@ def find(spec: str) -> Callable[..., Model]:
 
 
 def may_cost(spec: str) -> bool:
-    """Whether a model may cost money: all but those that say that they run on this machine.
+    """Return whether a model may cost money: every model that does not say it runs on this machine.
 
     Examples
     --------

@@ -264,10 +264,10 @@ class Statement:
         if not claim.delta or (claim.scale == "log_odds" and made.scale != 100):
             return ""
         if made.nearest > claim.delta:
-            return f"All of the interval lies beyond the limit of {limit(claim)}."
+            return f"The whole interval is beyond the limit of {limit(claim)}."
         if abs(made.value) > claim.delta:
-            return f"The estimate lies beyond the limit of {limit(claim)}, a part of the interval does not."
-        return f"The estimate lies within the limit of {limit(claim)}."
+            return f"The estimate is beyond the limit of {limit(claim)}, but part of the interval is not."
+        return f"The estimate is within the limit of {limit(claim)}."
 
 
 def state(record: RunRecord, claim: Claim) -> Statement | None:
@@ -387,7 +387,7 @@ def _scope(record: RunRecord, claim: Claim) -> str:
     if claim.scope == "wording":
         names = [f"“{words.visible(g, newlines=False)}”" for g in claim.groups if g != OTHERS]
         of = f" of {words.listing(names)}" if names else ""
-        return f"It holds for the recorded wording{of}; what another wording does was not recorded."
+        return f"It holds for the recorded wording{of}; other wordings were not recorded."
     if claim.scope != "words" or claim.verdict != "shown":
         return ""
     mine = [
@@ -397,7 +397,7 @@ def _scope(record: RunRecord, claim: Claim) -> str:
         for w in one.words
     ]
     if not mine:
-        return "It is about the few words that were used for the group, and not about the group."
+        return "It is about the few words used for the group, not about the group."
     named = [f"“{words.visible(word, newlines=False)}”" for word in mine[:MOST_WORDS]]
     left = len(mine) - len(named)
     return f"It is about the words {words.listing([*named, *([f'{left} more'] if left else [])])}, not about the group."
@@ -542,7 +542,7 @@ def notes(record: RunRecord, finding: Finding) -> tuple[str, ...]:
     claim = record.claims[finding.claim]
     if finding.code.startswith(RATES):
         one = state(record, claim) if claim.verdict == "shown" and claim.family == "net" else None
-        which = [f"what is shown is which way answers change: {one.who} {one.amount}"] if one is not None else []
+        which = [f"the direction of the change is shown: {one.who} {one.amount}"] if one is not None else []
         return (*which, *([claim.why] if claim.why else []), *finding.notes)
     low, high, scale = claim.words_low, claim.words_high, 100.0 if claim.scale == "share" else 1.0
     fixed = []
@@ -584,5 +584,5 @@ def hidden(record: RunRecord) -> list[Finding]:
 def none_hidden(record: RunRecord) -> str:
     """What is said where there is no hidden finding."""
     if any(record.hinter.values()):
-        return "This protocol records no findings; its hidden share is with the paper's own counting."
-    return "None was recorded. That is a statement about the variants asked, not about others."
+        return "This protocol records no findings. The paper's own counting gives the hidden share."
+    return "None was recorded. This is about the variants that were asked, not about others."

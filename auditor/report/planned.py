@@ -40,7 +40,7 @@ def _came(record: RunRecord) -> str:
     if record.tabular is not None:
         made = [(counts.generated, "case", ""), (counts.evaluations, "row asked about", "rows asked about")]
     counted = [words.plural(n, *noun) for n, *noun in made if n is not None]
-    return f"The run came to {words.listing([*counted, *filter(None, [words.asked(counts)])])}."
+    return f"The run had {words.listing([*counted, *filter(None, [words.asked(counts)])])}."
 
 
 def _texts(expected: ExpectedTexts) -> list[str]:
@@ -148,7 +148,7 @@ def value(what: object) -> str:
 
 # -- what was asked ---------------------------------------------------------------------------------------
 
-RESERVED = "reserved is the most that calls can have cost which failed or did not say what they used"
+RESERVED = "reserved: the highest possible cost of calls that failed or did not report their usage"
 
 
 def asked(record: RunRecord) -> tuple[tuple[str, str], ...]:

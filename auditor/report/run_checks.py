@@ -141,7 +141,7 @@ def reason(model: str, unread: Unread) -> str:
         what = f"{stopped[0]} of its first {stopped[1]} answers could not be read"
     else:
         what = f"too few of its {words.count(unread.answers)} answers could be read to judge any variant"
-    further = ", so it was asked nothing more" if unread.stopped else ""
+    further = ", so it was not asked further" if unread.stopped else ""
     return f"{model}: {what}{further}. These were {losses(unread)}.{offer(unread)}"
 
 
@@ -163,7 +163,7 @@ def golds(gold: Gold | None, labels: Sequence[str] = ()) -> str:
     known = f" Its labels: {listed(labels)}." if labels else ""
     some = f"{words.count(gold.mapped) if gold.mapped else 'None'} of {words.plural(gold.given, 'gold label')}"
     name = words.verb(gold.mapped, "names", "name")
-    return f"{some} {name} a label of the task; {named} {verb} not. They count in no accuracy.{known}"
+    return f"{some} {name} a label of the task; {named} {verb} not. The accuracy leaves them out.{known}"
 
 
 def offer(unread: Unread) -> str:
@@ -218,8 +218,8 @@ def hopeless(model: str, control: PositiveControl) -> str:
     """Say that nothing can be learned of a model that answers everything alike, its positive control included."""
     said = f"“{words.visible(control.answer, newlines=False)}”" if control.answer is not None else "the same"
     return (
-        f"{model} cannot be judged: all its {words.count(control.answers)} answers are {said}. It also answered texts "
-        f"alike that must get different answers (positive control: {pairs_said(control)})."
+        f"{model} cannot be judged: all its {words.count(control.answers)} answers are {said}. It also gave one answer "
+        f"to texts that must get different answers (positive control: {pairs_said(control)})."
     )
 
 

@@ -62,7 +62,7 @@ def write(page: Page, document: doc.Document, *, full: bool = True) -> str:
         _section(page, section, answered=answered, short=answered or not full)
     if not full and (left := [s.title for s in document.sections if s not in shown]):
         page.line()
-        page.paragraph(f"--full tells more: {', '.join(left)}.")
+        page.paragraph(f"More with --full: {', '.join(left)}.")
     if answered and full:
         page.line()
         page.paragraph("Method, limits, settings and hashes: the HTML report. Every figure: --format csv.")

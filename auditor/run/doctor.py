@@ -168,8 +168,8 @@ class _Examination:
         elif usable and self.judged and not self.judged.seen:
             summary = "The model answers, but an audit would show little: its positive control was not seen."
         elif code == OK and self.alike:
-            log_odds = "All labels that the model gave are the same: an audit has only their log odds to go by."
-            unknown = "The model answers, and all its answers are the same: whether they can change is not known."
+            log_odds = "All labels of the model are the same: an audit has only their log odds."
+            unknown = "The model answers, but all its answers are the same: they may never change."
             summary = log_odds if self.judged else unknown
         return Examined(
             model=self.spec,
@@ -271,7 +271,7 @@ class _Examination:
         texts, labels = len(set(outputs)), len({self.task.read(output, model.style).value for output in outputs})
         self.facts |= {"repeats": len(outputs), "distinct_texts": texts, "distinct_answers": labels}
         said = f"one prompt, {plural(len(outputs), 'time')}: "
-        declared = "; the adapter declares that it always answers alike" if model.deterministic else ""
+        declared = "; the adapter declares the model deterministic" if model.deterministic else ""
         if len(outputs) < 2:
             self.note("repeats", "skipped", "fewer than two answers to one prompt")
         elif texts == 1:
@@ -289,7 +289,7 @@ class _Examination:
             bring = "every answer brings" if len(scored) == len(self.responses) else "some answers bring"
             self.note("label scores", "ok", f"{bring} them, such as {shares}")
             return
-        why = "none: no log-probabilities came, or the labels' first tokens are not told apart by them"
+        why = "none: no log-probabilities came, or they do not distinguish the labels' first tokens"
         if "logprobs" in model.changed:
             why = "the server refuses log-probabilities"
         self.note("label scores", "note", f"{why}; an audit goes by labels alone")

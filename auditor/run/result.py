@@ -72,17 +72,17 @@ class Result:
         return tuple(self.record["estimates"])
 
     def judge(self, rule: str = "shown") -> Verdict:
-        """What came of ``rule`` (`auditor.core.fail_on`): its state, why, and the exit code of ``--fail-on``."""
+        """Apply ``rule`` (`auditor.core.fail_on`): return its state, the reason, and the exit code of ``--fail-on``."""
         return verdict(self.run, rule)
 
     def to_json(self) -> str:
-        """``run.json`` as text."""
+        """Return ``run.json`` as text."""
         return json.dumps(self.record, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
 
     def to_text(
         self, *, width: int | None = None, encoding: str | None = None, color: bool = False, full: bool = False
     ) -> str:
-        """The terminal report: the answer on one screen, with ``full`` more of what was measured.
+        """Return the terminal report: the answer on one screen, with ``full`` all figures.
 
         Lines of 100 columns in UTF-8, where ``width`` and ``encoding`` say nothing else; ``color`` is ANSI styles.
         """
@@ -90,7 +90,7 @@ class Result:
         return self._rendered("terminal", **{name: value for name, value in options.items() if value is not None})
 
     def to_html(self) -> str:
-        """The self-contained HTML report."""
+        """Return the self-contained HTML report."""
         return self._rendered("html")
 
     def _rendered(self, format: str, **options: object) -> str:
@@ -99,13 +99,13 @@ class Result:
         return str(RENDERERS.create(format, **options).render(self.run, self.evidence))
 
     def answers(self) -> Answers:
-        """Every answer with what was asked and how it was judged, row by row; a `ConfigError` without texts."""
+        """Return every answer with its prompt and its outcome, row by row; a `ConfigError` without texts."""
         from auditor.run.answer_table import Answers
 
         return Answers(self.run, self.evidence, self.verdicts)
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row per answer: texts, words, groups, arm, answer, outcome (`auditor.run.answer_table.AnswerRow`)."""
+        """Return one row per answer, with texts, words, groups, arm, outcome (`auditor.run.answer_table.AnswerRow`)."""
         try:
             import pandas as pd
         except ImportError as error:
@@ -168,7 +168,7 @@ def in_folder(
 
 
 async def go_on(folder: RunFolder, parts: Parts, observe: Observer) -> Result:
-    """Finish the run of ``folder``: everything answered before is paid for and used, nothing of it is asked again."""
+    """Finish the run of ``folder``; earlier answers are used, and nothing is asked again."""
     from auditor.models.client import definitive
     from auditor.store.redact import readable
 
@@ -181,7 +181,7 @@ async def go_on(folder: RunFolder, parts: Parts, observe: Observer) -> Result:
 
 
 def settle(folder: RunFolder) -> Result:
-    """Write ``report.html`` beside the record of ``folder`` and hand out the result."""
+    """Write ``report.html`` into ``folder`` and return the result."""
     result = Result(folder.run(), path=folder.path, evidence=folder.evidence(), verdicts=folder.verdicts)
     folder.write_text(REPORT, result.to_html())
     return result
@@ -208,7 +208,7 @@ def generate(plan: Plan, *, observe: Observer = silent) -> Path:
 
 
 def resume(path: Path, *, observe: Observer = silent, limits: Mapping[str, Any] | None = None) -> Result:
-    """Finish the run in ``path``: everything answered before is used, nothing of it is asked again."""
+    """Finish the run in ``path``; earlier answers are used, and nothing is asked again."""
     from auditor.store.disk import read_texts
 
     with RunFolder.open(path, write=True) as folder:
@@ -259,7 +259,7 @@ def score(path: Path, responses: Path, *, observe: Observer = silent) -> Result:
 
 
 def load(path: Path) -> Result:
-    """The result that a finished run folder holds; nothing is asked."""
+    """Read the result of a finished run folder; nothing is asked."""
     folder = RunFolder.open(path)
     return Result(folder.run(), path=folder.path, evidence=folder.evidence(), verdicts=folder.verdicts)
 

@@ -306,7 +306,7 @@ def infer_schema(data: str, target: str | None, protected: tuple[str, ...] = ())
 
 
 def load_task(name: str) -> Task:
-    """The task of this name: one for table rows only, or any other."""
+    """Load the task of this name: one for table rows, or any other."""
     from auditor import tasks
 
     own = TASKS / f"{name}.yaml"

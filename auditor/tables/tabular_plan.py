@@ -126,15 +126,15 @@ class TabularPlan(SharedPlan):
         return self.task is not None or self.model.startswith("http:")
 
     def as_dict(self) -> dict[str, object]:
-        """The plan as plain data."""
+        """Return the plan as plain data."""
         return super().as_dict() | {"kind": "tabular"}
 
     @classmethod
     def written(cls) -> frozenset[str]:
-        """The names of the fields as `as_dict` writes them."""
+        """Return the names of the fields as `as_dict` writes them."""
         return frozenset(info.alias or name for name, info in cls.settings().items())
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Self:
-        """The plan that `as_dict` wrote; other entries are left out."""
+        """Read a plan that `as_dict` wrote; other entries are left out."""
         return cls.model_validate({name: value for name, value in values.items() if name in cls.written()})

@@ -81,7 +81,7 @@ class ReplicateOracle(Oracle, Generic[V]):
         return verdicts(case, answers, self._side, self._judged)
 
     def answer(self, answers: Sequence[Answer]) -> V | None:
-        """What stands for the replicates of one input; None where nothing does."""
+        """Return one answer for all replicates of one input; None where there is none."""
         return self._side(answers).value
 
     def _side(self, answers: Sequence[Answer]) -> Side[V]:

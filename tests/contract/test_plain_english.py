@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import re
 import sys
 import tomllib
@@ -130,3 +131,81 @@ def test_long_sentences_of_a_source_are_found() -> None:
     [(_, text)] = strings(ast.parse(f'raise E(f"{words} {{placeholder}} "\n"one two three four five")'))
     assert len(long(text)) == 1
     assert list(strings(ast.parse('def f():\n    """A docstring."""'))) == []
+
+
+# The modules that docs/reference/api shows.
+PUBLIC = (
+    *("auditor", "auditor.agent", "auditor.models", "auditor.tables", "auditor.testing", "auditor.core.errors"),
+    *("auditor.core.plan", "auditor.core.protocols", "auditor.core.types", "auditor.run.front", "auditor.run.result"),
+)
+VERBS = frozenset(
+    [
+        "Add",
+        "Apply",
+        "Ask",
+        "Assert",
+        "Audit",
+        "Build",
+        "Check",
+        "Compare",
+        "Compute",
+        "Count",
+        "Draw",
+        "Find",
+        "Finish",
+        "Freeze",
+        "Give",
+        "Infer",
+        "Join",
+        "Judge",
+        "Label",
+        "Learn",
+        "Let",
+        "List",
+        "Load",
+        "Make",
+        "Measure",
+        "Plan",
+        "Put",
+        "Raise",
+        "Read",
+        "Release",
+        "Render",
+        "Replay",
+        "Resume",
+        "Return",
+        "Run",
+        "Say",
+        "Score",
+        "Search",
+        "Send",
+        "Serve",
+        "Set",
+        "Show",
+        "Split",
+        "Sum",
+        "Take",
+        "Test",
+        "Train",
+        "Write",
+    ]
+)
+
+
+def public_functions() -> Iterator[tuple[str, str]]:
+    """Yield the names and docstrings of public functions and methods; properties are nouns and left out."""
+    for name in PUBLIC:
+        module = importlib.import_module(name)
+        own = (n for n, made in vars(module).items() if n[0] != "_" and getattr(made, "__module__", "") == name)
+        for made in (getattr(module, n) for n in getattr(module, "__all__", own)):
+            members = [v for k, v in vars(made).items() if not k.startswith("_")] if inspect.isclass(made) else [made]
+            for member in members:
+                function = member.__func__ if isinstance(member, classmethod | staticmethod) else member
+                if inspect.isfunction(function) and (docs := inspect.getdoc(function)):
+                    yield f"{function.__module__}.{function.__qualname__}", docs
+
+
+def test_public_docstrings_begin_with_a_verb() -> None:
+    found = dict(public_functions())
+    assert len(found) > 60
+    assert {name: docs.splitlines()[0] for name, docs in found.items() if docs.split()[0] not in VERBS} == {}

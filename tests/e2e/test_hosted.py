@@ -148,7 +148,7 @@ def test_a_model_that_cannot_be_read_is_asked_little(
     assert ask(server, *more, *(("--replicates", "5") if ask is texts else ())) == 3
     assert 20 <= len(server.bodies) <= 20 + 16
     out = capsys.readouterr()
-    told = "asked nothing more" if ask is texts else "20 of the first 20 answers of openai:m could not be read"
+    told = "not asked further" if ask is texts else "20 of the first 20 answers of openai:m could not be read"
     assert told in " ".join((out.out + out.err).split())
     server.agent = lambda body: said("negative")
     before = len(server.bodies)

@@ -135,7 +135,7 @@ def test_what_is_printed_is_what_is_spent(command: str, kind: str, capsys: Captu
     if command == "run":
         (page,) = Path().glob("reports/2*/report.html")
         assert (" reserved)" in told) == (kind != "usage"), told
-        assert ("reserved is the most that calls can have cost" in page.read_text()) == (kind != "usage")
+        assert ("reserved: the highest possible cost of calls" in page.read_text()) == (kind != "usage")
 
 
 @pytest.mark.slow

@@ -169,7 +169,7 @@ def test_a_waiver_takes_a_finding_out_of_the_rule(
     waive("*/gender*")
     for rule in ("shown", "net(gender) > 2%, excess(gender) > 2%"):
         assert command([*base, rule]) == 0
-        assert "does not hold, since what it is about is waived (F00" in capsys.readouterr().err
+        assert "does not hold, since the finding is waived (F00" in capsys.readouterr().err
     waive("DIR110/*")
     assert [command([*base, rule]) for rule in ("shown", "net(gender) > 2%", "excess(gender) > 2%")] == [1, 0, 1]
     waive("*/gender*", "2020-01-01")

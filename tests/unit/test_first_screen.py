@@ -398,6 +398,6 @@ def test_an_imported_table_is_about_its_wording(door: Path, capsys: pytest.Captu
     told = flat(printed(capsys, "import", "answers.csv"))
     assert "▲ Women and girls got “yes” in 20 of 100 texts, men and boys in 60. That is 40 points less" in told
     assert "90 texts, recorded answers." in told
-    assert "It holds for the recorded wording of “female” and “male”; what another wording does was not" in told
+    assert "It holds for the recorded wording of “female” and “male”; other wordings were not recorded" in told
     assert "Chance alone would give this in fewer than 1 of 10,000 such runs." in told
     assert "male 60 % · female 20 %" in told

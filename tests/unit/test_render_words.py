@@ -95,7 +95,7 @@ SAID: list[tuple[object, object]] = [
     (run_checks.lost(Counts(refused=0, unparsed=2, failed=0, asked=3, cached=861)),
      "refused 0, unparsed 2, failed 0 of 864 (3 asked, 861 from the cache)"),
     (run_checks.golds(Gold(given=60, mapped=20, unmapped=40, examples=("5 - great",))),
-     "20 of 60 gold labels name a label of the task; “5 - great” does not. They count in no accuracy."),
+     "20 of 60 gold labels name a label of the task; “5 - great” does not. The accuracy leaves them out."),
     (run_checks.offer(Unread(labels=("1 - bad", "5 - great"))),
      ' If these are its labels, name them all: --labels "1 - bad,5 - great" (and --favourable LABEL).'),
     (run_checks.pairs_said(PositiveControl(seen=True, differ=0, pairs=8, scale="log_odds", mean=1.2, low=0.4, high=2.0)),

@@ -480,7 +480,7 @@ def test_hashes_of_plan_code_and_files_are_recorded_and_checked(capsys: Capture)
     capsys.readouterr()
     run = str(folder())
     assert audit(["verify", run]) == 0
-    assert "was that which is installed here" in capsys.readouterr().out
+    assert "is the same as installed here" in capsys.readouterr().out
     path = folder() / "pairs.csv"
     kept = path.read_bytes()
     path.write_bytes(kept + b"\n")

@@ -143,7 +143,7 @@ def test_a_model_that_is_often_read_is_asked_everything() -> None:
     for model in (now_and_then, later):
         calls.clear()
         found = many(model)
-        assert "asked nothing more" not in found.record["status_reason"]
+        assert "not asked further" not in found.record["status_reason"]
         assert len(calls) > 100
 
 
