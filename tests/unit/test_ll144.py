@@ -328,7 +328,7 @@ def test_verify_sees_what_was_changed(folder: Path, capsys: Capture) -> None:
     Path("before.csv").write_text(AFTER)
     assert "before.csv is NOT the file" in call(capsys, "verify", folder)[1]
     Path("before.csv").unlink()
-    assert "is not at hand here" in call(capsys, "verify", folder)[1]
+    assert "is missing here" in call(capsys, "verify", folder)[1]
     text = (folder / "run.json").read_text("utf-8")
     (folder / "run.json").write_text(text.replace('"x": 50', '"x": 60'), encoding="utf-8")
     code, out, _ = call(capsys, "verify", folder)

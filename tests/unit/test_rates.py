@@ -234,7 +234,7 @@ def difference(value: float, group: str) -> verdicts.Tested:
     ("value", "others", "why"),
     [
         (1.0, 9, "too little data for a difference this small: 40 texts"),
-        (2.5, 9, "its interval alone leaves out 0, but it is one of 10 comparisons: p = 0.12"),
+        (2.5, 9, "taken alone this looks real, but among 10 comparisons it may be chance: p = 0.12"),
         (2.5, 0, ""),
     ],
 )
@@ -254,7 +254,7 @@ def test_a_finding_of_an_attribute_says_which_difference_its_verdict_rests_on() 
     (finding,) = [f for f in result.findings if f.code == ATOMIC]
     assert finding.verdict == "shown"
     note = claimed.notes(result.run, finding)[0]
-    assert note.startswith("what is shown is which way answers change: ")
+    assert note.startswith("the direction of the change is shown: ")
     assert " were invited in " in note
     same = audit("hiring", model=lambda text: "reject", attributes="gender", limit=60, cache=False)
     (finding,) = [f for f in same.findings if f.code == ATOMIC]
