@@ -101,13 +101,9 @@ class Column:
             return self.own[code - self.codes]
         return LACKING if self.may_lack and code == self.codes - 1 else self.values[code]
 
-    def raw_values(self) -> list[Raw]:
-        """The raw values of all codes, in their order; NaN for a missing one."""
-        return [self.raw(code) for code in range(self.codes)] if self.kind == "integer" else list(self.values)
-
     def all_values(self) -> list[Raw]:
-        """As `raw_values`, then those of given rows."""
-        return [*self.raw_values(), *self.own]
+        """The raw values of all codes, in their order, those of given rows last; NaN for a missing one."""
+        return [*(map(self.raw, range(self.codes)) if self.kind == "integer" else self.values), *self.own]
 
     def bins(self) -> NDArray[np.int32]:
         """The code of the bin that each code belongs to."""
@@ -321,7 +317,7 @@ class _Reader:
         if op in ("==", "!="):
             code = int(column.encode([value])[0])
             if code < 0:
-                known = ", ".join(map(str, column.raw_values()[:12]))
+                known = ", ".join(map(str, column.all_values()[:12]))
                 raise self._error(f"column {column.name!r} has no value {value!r}; values: {known}")
             same = np.arange(column.codes) == code
             if column.own:

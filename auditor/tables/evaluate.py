@@ -283,17 +283,14 @@ class Evaluator:
         return row_keys(codes, self.schema.sizes)
 
     def _ask(self, codes: Codes) -> Labels:
-        return self._call(self.schema.frame(codes) if self._frame else self.schema.decode(codes), len(codes))
-
-    def _call(self, rows: object, n: int) -> Labels:
+        n, limit = len(codes), self._limit
         if not n:
             return np.empty(0, dtype=np.int64)
-        limit = self._limit
         if limit.evaluations is not None and self.evaluations + n > limit.evaluations:
             raise BudgetExceeded(f"the limit of {limit.evaluations:,} model evaluations was reached")
         if limit.seconds is not None and self.seconds >= limit.seconds:
             raise BudgetExceeded(f"the limit of {limit.seconds:g} s was reached")
-        answers = self._answers(rows, n)
+        answers = self._answers(self.schema.frame(codes) if self._frame else self.schema.decode(codes), n)
         self.evaluations += n
         self._watch(self.evaluations)
         if answers.shape == (n, 1):

@@ -184,7 +184,7 @@ def _infer(name: str, values: NDArray[np.generic], protected: bool, where: str) 
         return _column(name, values, protected, where)
     column = _column(name, values[~lacking], protected, where)
     kind: Kind = "category" if column.kind == "integer" else column.kind
-    return replace(column, kind=kind, low=0, codes=column.codes + 1, values=(*column.raw_values(), math.nan))
+    return replace(column, kind=kind, low=0, codes=column.codes + 1, values=(*column.all_values(), math.nan))
 
 
 def _column(name: str, values: NDArray[np.generic], protected: bool, where: str) -> Column:

@@ -23,15 +23,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Annotated, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError, UnknownValue
 from auditor.core.record.rows import Raw
 from auditor.core.shown import plural
+from auditor.core.typed_files import checked, load_yaml
 from auditor.tables.columns import Codes, Column, Kind, Node, holds, name, numbers, read_rule
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ Asked: TypeAlias = "NDArray[np.generic] | pd.DataFrame"  # rows as a model reads
 ENUMERABLE = 10_000_000  # rows up to which a domain is walked through instead of sampled
 MAX_COMBOS = 1_000_000
 MOST_CODES = 10_000_000  # of a column: each has a value in memory
-KEYS = ("kind", "low", "high", "step", "values", "edges", "protected", "immutable", "ordered", "source", "mapping")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,80 +312,86 @@ def _plain(column: Column) -> dict[str, object]:
     return entry
 
 
-def load_schema(path: str | Path) -> Schema:
-    """Read a schema file."""
-    value = reading.load_yaml(path)
-    if not isinstance(value, dict) or not isinstance(value.get("columns"), dict):
-        raise DataFileError(f"{path}: expected a mapping with the entry `columns` (column name: what it holds)")
-    if unknown := sorted(set(map(str, value)) - {"name", "target", "favourable", "columns", "constraints"}):
-        raise DataFileError(f"{path}: unknown entry {unknown[0]!r}")
-    rules = value.get("constraints") or []
-    if not isinstance(rules, list) or not all(isinstance(rule, str) for rule in rules):
-        raise DataFileError(
-            f"{path}: constraints must be a list of lines, e.g. `- relationship == Wife implies sex == Female`"
+class ColumnPart(BaseModel):
+    """A column of a schema file. `Column` checks that its values go together."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    kind: Kind
+    low: int = 0
+    high: int = -1
+    step: Annotated[int, Field(ge=1)] = 1
+    values: list[Raw] = []
+    edges: list[float] = []
+    protected: bool = False
+    immutable: bool = False
+    ordered: bool | None = None
+    source: str | None = None
+    mapping: dict[Raw, Raw] = {}
+
+    @field_validator("values", mode="before")
+    @classmethod
+    def _plain(cls, values: object) -> object:
+        if isinstance(values, list) and not all(isinstance(v, str | int | float) for v in values):
+            raise ValueError("must be texts or numbers (quote dates and times)")
+        return values
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.kind == "integer" and self.high < self.low:
+            raise ValueError("needs whole numbers low <= high")
+        if (self.high - self.low) // self.step >= MOST_CODES:
+            raise ValueError(f"{self.low} to {self.high} are too many values; give a larger step, or kind: binned")
+        if self.kind == "derived" and not (self.source and self.mapping):
+            raise ValueError("a derived column needs source (a column of the data) and mapping")
+        known = self.values[:-1] if self.values and self.values[-1] != self.values[-1] else self.values
+        for value in (*known, *self.edges):
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"{value} is not a finite number (.nan, as the last of the values: missing)")
+        return self
+
+    def column(self, name: str) -> Column:
+        """The column of this name."""
+        integer, derived = self.kind == "integer", self.kind == "derived"
+        values = () if integer else tuple(self.values or dict.fromkeys(self.mapping.values()))
+        return Column(
+            name=name,
+            kind=self.kind,
+            codes=len(range(self.low, self.high + 1, self.step)) if integer else len(values),
+            values=values,
+            low=self.low,
+            step=self.step,
+            edges=tuple(map(float, self.edges)),
+            protected=self.protected,
+            immutable=self.immutable,
+            ordered=self.kind in ("integer", "binned") if self.ordered is None else self.ordered,
+            source=self.source if derived else None,
+            mapping=tuple(self.mapping.items()) if derived else (),
         )
+
+
+class SchemaFile(BaseModel):
+    """A schema file."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: str | None = None
+    target: str = ""
+    favourable: Raw | None = None
+    columns: dict[str, ColumnPart]
+    constraints: list[str] = []
+
+
+def load_schema(path: str | Path) -> Schema:
+    """Read a schema file; `DataFileError` names line and field."""
+    raw, lines = load_yaml(Path(path))
+    file = checked(SchemaFile, raw, path, lines, f"The fields of a column: {', '.join(ColumnPart.model_fields)}.")
     return Schema(
-        columns=tuple(_column(str(key), entry, path) for key, entry in value["columns"].items()),
-        target=str(value.get("target") or ""),
-        favourable=value.get("favourable"),
-        constraints=tuple(rules),
-        name=str(value.get("name") or Path(path).stem),
-    )
-
-
-def _column(name: str, entry: object, path: str | Path) -> Column:
-    where = f"{path}, column {name!r}"
-    if not isinstance(entry, dict):
-        raise DataFileError(f"{where}: expected fields such as kind and values")
-    if unknown := sorted(set(map(str, entry)) - set(KEYS)):
-        raise DataFileError(f"{where}: unknown field {unknown[0]!r}; fields: {', '.join(KEYS)}")
-    kind = entry.get("kind")
-    if kind not in ("integer", "category", "binned", "derived"):
-        raise DataFileError(f"{where}: kind must be integer, category, binned or derived; got {kind!r}")
-    flags = {flag: entry.get(flag, False) for flag in ("protected", "immutable")}
-    flags["ordered"] = entry.get("ordered", kind in ("integer", "binned"))
-    if wrong := [flag for flag, value in flags.items() if not isinstance(value, bool)]:
-        raise DataFileError(f"{where}: {wrong[0]} must be true or false")
-    known: Kind = kind
-    if known == "integer":
-        low, high, step = entry.get("low"), entry.get("high"), entry.get("step", 1)
-        if not (_int(low) and _int(high) and _int(step)) or high < low or step < 1:
-            raise DataFileError(f"{where}: needs whole numbers low <= high, and step >= 1 where given")
-        if (high - low) // step >= MOST_CODES:
-            raise DataFileError(f"{where}: {low} to {high} are too many values; give a larger step, or kind: binned")
-        return Column(name=name, kind=known, codes=(high - low) // step + 1, low=low, step=step, **flags)
-    mapping, source = entry.get("mapping") or {}, entry.get("source")
-    if known == "derived" and not (isinstance(source, str) and isinstance(mapping, dict) and mapping):
-        raise DataFileError(f"{where}: a derived column needs source (a column of the data) and mapping")
-    values = entry.get("values") or list(dict.fromkeys(mapping.values()))
-    if not isinstance(values, list) or not all(isinstance(v, str | int | float | bool) for v in values):
-        raise DataFileError(f"{where}: values must be a list of texts or numbers (quote dates and times)")
-    edges = entry.get("edges") or []
-    if not isinstance(edges, list) or not all(isinstance(v, int | float) for v in edges):
-        raise DataFileError(f"{where}: edges must be a list of numbers")
-    lacking = bool(values) and isinstance(values[-1], float) and math.isnan(values[-1])
-    if beyond := [
-        v for v in (*(values[:-1] if lacking else values), *edges) if isinstance(v, float) and not math.isfinite(v)
-    ]:
-        raise DataFileError(f"{where}: {beyond[0]} is not a finite number (.nan, as the last of the values: missing)")
-    column = Column(
-        name=name, kind=known, codes=len(values), values=tuple(values), edges=tuple(map(float, edges)), **flags
-    )
-    return replace(column, source=source, mapping=tuple(mapping.items())) if known == "derived" else column
-
-
-def _int(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def bins_note(schema: Schema) -> str:
-    """What a report says about binned columns; empty without one."""
-    named = ", ".join(f"{c.name} ({c.codes})" for c in schema.columns if c.kind == "binned")
-    if not named:
-        return ""
-    return (
-        f"Searched, uniform and enumerated rows take one value for each bin of {named}: what a model does between "
-        "these values they cannot show. Given rows in scores were asked with the values that they have."
+        columns=tuple(part.column(name) for name, part in file.columns.items()),
+        target=file.target,
+        favourable=file.favourable,
+        constraints=tuple(file.constraints),
+        name=file.name or Path(path).stem,
     )
 
 

@@ -175,10 +175,10 @@ def test_an_infinite_number_is_refused_before_the_model_is_asked(
 @pytest.mark.parametrize(
     ("income", "told"),
     [
-        ("{kind: category, values: [1.5, .inf]}", "column 'income': inf is not a finite number"),
-        ("{kind: category, values: [.nan, 1]}", "column 'income': nan is not a finite number"),
-        ("{kind: binned, edges: [.nan], values: [1, 2]}", "column 'income': nan is not a finite number"),
-        ("{kind: binned, edges: [.inf], values: [1, 2]}", "column 'income': inf is not a finite number"),
+        ("{kind: category, values: [1.5, .inf]}", "field columns.income: inf is not a finite number"),
+        ("{kind: category, values: [.nan, 1]}", "field columns.income: nan is not a finite number"),
+        ("{kind: binned, edges: [.nan], values: [1, 2]}", "field columns.income: nan is not a finite number"),
+        ("{kind: binned, edges: [.inf], values: [1, 2]}", "field columns.income: inf is not a finite number"),
         ("{kind: integer, low: 0, high: 99999999999999999999999999}", "are too many values"),
     ],
 )

@@ -89,14 +89,26 @@ AB = "columns: {a: {kind: integer, low: 1, high: 2}}"
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        ("columns: [a]", DataFileError, "entry `columns`"),
-        (f"colums: {{}}\n{AB}", DataFileError, "unknown entry 'colums'"),
-        ("columns: {a: {kind: number}}", DataFileError, "column 'a': kind must be"),
-        ("columns: {a: {kind: integer, low: 3, high: 2}}", DataFileError, "column 'a': needs whole numbers"),
+        ("columns: [a]", DataFileError, "field columns: Input should be a valid dictionary"),
+        (f"colums: {{}}\n{AB}", DataFileError, "line 1: field colums: no such field; did you mean columns"),
+        (
+            "columns: {a: {kind: number}}",
+            DataFileError,
+            "line 1: field columns.a.kind: Input should be 'integer', 'category'",
+        ),
+        (
+            "columns: {a: {kind: integer, low: 3, high: 2}}",
+            DataFileError,
+            "field columns.a: needs whole numbers low <= high",
+        ),
         ("columns: {a: {kind: category, values: [x, x]}}", ConfigError, "lists a value twice"),
-        ("columns: {a: {kind: category, values: [x], colour: 1}}", DataFileError, "unknown field 'colour'"),
+        (
+            "columns: {a: {kind: category, values: [x], colour: 1}}",
+            DataFileError,
+            "field columns.a.colour: no such field",
+        ),
         ("columns: {a: {kind: binned, values: [1, 2], edges: [3, 4]}}", ConfigError, "2 bins need 1 rising"),
-        ("columns: {a: {kind: derived, values: [x]}}", DataFileError, "needs source"),
+        ("columns: {a: {kind: derived, values: [x]}}", DataFileError, "field columns.a: a derived column needs source"),
         ("columns: {a: {kind: integer, low: 1, high: 1, protected: true}}", ConfigError, "one value only"),
         (f"{AB}\nconstraints: [b == 1]", ConfigError, "no column 'b'"),
         (f"{AB}\nconstraints: [a ==]", ConfigError, "expected a value"),
