@@ -395,6 +395,17 @@ def load_schema(path: str | Path) -> Schema:
     )
 
 
+def bins_note(schema: Schema) -> str:
+    """What a report says about binned columns; empty without one."""
+    named = ", ".join(f"{c.name} ({c.codes})" for c in schema.columns if c.kind == "binned")
+    if not named:
+        return ""
+    return (
+        f"Searched, uniform and enumerated rows take one value for each bin of {named}: what a model does between "
+        "these values they cannot show. Given rows in scores were asked with the values that they have."
+    )
+
+
 def row_keys(codes: NDArray[np.int32], cards: Sequence[int] | NDArray[np.int64]) -> Keys:
     """Return one exact key per row of codes, in lexicographic order of rows.
 

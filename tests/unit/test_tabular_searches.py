@@ -23,7 +23,7 @@ from auditor.tables.evaluate import Evaluator, Limit
 from auditor.tables.finds import TabularResult, answers_of, with_examples
 from auditor.tables.method_options import AequitasOptions, SgOptions
 from auditor.tables.row_schema import Schema, case_keys, uniform
-from auditor.tables.sg_inputs import Neighbourhood
+from auditor.tables.sg import Neighbourhood
 from auditor.tables.sg_paths import Box, PathGrower, PathSolver, Predicate
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
