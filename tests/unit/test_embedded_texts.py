@@ -180,3 +180,14 @@ def test_gender_and_race_of_an_applicant_go_with_no_label() -> None:
             ("female" in named(row, "gender") for row in of_group),
         ):
             assert 0.4 <= sum(held) / len(of_group) <= 0.6, group
+
+
+def test_every_resume_is_asked_for_every_post_and_those_of_its_field_come_first() -> None:
+    texts = load("resume").seeds()
+    assert (len(rows("resume")), len(rows("resume_posts")), len(texts)) == (24, 12, 288)
+    assert len({text.text for text in texts}) == 288
+    for text in texts[:48]:
+        resume, post = text.id.split(".")
+        assert resume.partition("-")[0] == post.partition("-")[0]
+    assert Counter(text.label for text in texts[:48]) == {"invite": 24, "hold": 18, "reject": 6}
+    assert {text.label for text in texts[48:]} == {"reject"}

@@ -15,7 +15,7 @@ from auditor.core.errors import ConfigError, DataFileError, MissingDependency
 from auditor.core.types import SourceText
 from auditor.store.disk import read_texts, write_texts
 from auditor.tasks import read_given, read_seeds
-from auditor.tasks.seeds import LONGEST, digest_of
+from auditor.tasks.seeds import LONGEST, crossed, digest_of
 
 
 def write(folder: Path, name: str, content: str | bytes) -> Path:
@@ -259,3 +259,18 @@ def test_a_text_without_end_is_refused_with_its_place(tmp_path: Path) -> None:
         read_seeds(path)
     with pytest.raises(DataFileError, match="Divide it"):
         read_given(["a" * (LONGEST + 1)])
+
+
+def test_posts_of_ones_own(tmp_path: Path) -> None:
+    posts = tmp_path / "posts.jsonl"
+    posts.write_text(
+        '{"id": "a", "text": "A post."}\n{"id": "b", "text": "Another.", "label": "hold", "labels": {"2": "invite"}}\n'
+    )
+    texts = [SourceText(id="1", text="One."), SourceText(id="2", text="Two.", subject=((0, 3),))]
+    pairs = crossed(texts, posts)
+    assert [(p.id, p.label) for p in pairs] == [("2.b", "invite"), ("1.a", None), ("1.b", "hold"), ("2.a", None)]
+    assert (pairs[0].text, pairs[0].subject) == ("Two.\n\nAnother.", ((0, 3),))
+    assert crossed(texts, posts, 1) == pairs[:1]
+    posts.write_text('{"id": "a"}\n')
+    with pytest.raises(DataFileError, match=r"posts.jsonl, line 1: field text"):
+        crossed(texts, posts)

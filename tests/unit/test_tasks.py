@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
 from auditor.core.types import Prompt
+from auditor.perturb.neutral_edits import irrelevant
 from auditor.tasks import Task, available, load, template
 
 MINIMAL = """\
@@ -29,7 +31,7 @@ formats:
 """
 
 
-SENTIMENT = load("sentiment")
+SENTIMENT, RESUME = load("sentiment"), load("resume")
 
 
 def write(folder: Path, text: str, name: str = "tone.yaml") -> Path:
@@ -256,6 +258,23 @@ def test_a_task_file_names_files_below_its_folder_only(field: str, name: str, tm
     (own / "link.txt").symlink_to(tmp_path / "x.txt")
     with pytest.raises(DataFileError, match="does not lie below"):
         load(write(own, MINIMAL + f"{field}: {name}\n"))
+
+
+@pytest.mark.parametrize("form", ["json", "lines", "reasoned"])
+def test_an_answer_holds_a_decision_and_a_score(form: str) -> None:
+    said = {"json": '```json\n{"score": 41, "decision": "hold"}\n```'}.get(
+        form, "A fair fit.\nScore: 41/100\nDecision: Hold."
+    )
+    answer = RESUME.read(said, "chat", form)
+    assert (answer.value, answer.number) == ("hold", 41.0)
+    for half in ("Decision: hold", "Score: 41", "Score: 141\nDecision: hold"):
+        assert RESUME.read(half, "chat", form).status == "unparsed"
+    assert RESUME.read("invite", "chat", "word").value == "invite"
+    assert RESUME.read("invite", "chat", "word").number is None
+
+
+def test_a_word_within_another_is_left_alone() -> None:
+    assert irrelevant("Chessboards", {"hobby": [["Chess", "Hiking"]]}, "age", 3, Random(0)) == []
 
 
 # -- control texts -------------------------------------------------------------------------------------------
