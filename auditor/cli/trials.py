@@ -68,17 +68,18 @@ def mitigate(
     limits = dict(limits)
     root = Path(str(limits.pop("out", None) or path.parent))
     built_in = names(with_) if with_ is not None else () if prompt or other_model else None
-    wanted = trying.Wanted(built_in=built_in, prompts=prompt, models=other_model)
+    prompts = dict.fromkeys(map(str, prompt), "")
+    asked = trying.Asked(built_in=built_in, prompts=prompts, models=other_model, limits=limits, replicates=replicates)
     named = replace(run_folders.Named.of(RunFolder.open(path).plan.get("plan") or {}), unlimited=())  # asked below
     named.consent(path, again=f"mitigate {quoted(path)}", yes=yes, named=None, base_url=base_url)
-    prepared = trying.prepare_trial(path, wanted, limits, replicates)
+    prepared = trying.prepare_trial(path, asked)
     _tell(prepared)
     size = f"{plural(len(prepared.arms), 'prompt')}, {plural(len(prepared.cases), 'case')}"
     size += f", at most {prepared.calls:,} calls"
     if dry_run:
         say(f"{size}. Nothing was asked.", *prepared.notes)
         return 0
-    agree([*prepared.plan.models, *wanted.models], limited=prepared.plan.limited, yes=yes, show=lambda: size)
+    agree([*prepared.plan.models, *other_model], limited=prepared.plan.limited, yes=yes, show=lambda: size)
     return _try_out(prepared, root / f"{path.name}-mitigated-{datetime.now(UTC):%Y%m%d-%H%M%S}", format)
 
 
@@ -87,13 +88,13 @@ def resume_trial(folder: Path, limits: Mapping[str, object], consented: run_fold
     from auditor.run import mitigate as trying
 
     trial = trying.again(folder)
-    path, wanted = folder / trial.run, trial.wanted
+    path = folder / trial.run
     require_intact(path)
     limits = trial.limits | {name: value for name, value in limits.items() if value is not None}
     plan = {**(RunFolder.open(path).plan.get("plan") or {}), "max_calls": None, "max_cost": None, **limits}
-    named = run_folders.Named.of(plan, *wanted.models)
+    named = run_folders.Named.of(plan, *trial.models)
     named.consent(folder, again=f"resume {quoted(folder)}", **consented)
-    prepared = trying.prepare_trial(path, wanted, limits, trial.replicates, trial.most)
+    prepared = trying.prepare_trial(path, msgspec.structs.replace(trial, limits=limits))
     _tell(prepared)
     return _try_out(prepared, folder, format)
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from auditor._version import __version__
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
+from auditor.core.record import frame
 from auditor.core.record.measured import Claim
 from auditor.core.shared_plan import EVERY
-from auditor.core.types import FORMAT_VERSION, Answer, Case, Progress, Request, Response, Variant
+from auditor.core.types import Answer, Case, Progress, Request, Response, Variant
 from auditor.measure import findings, impact
 from auditor.measure.claims import Question
 from auditor.measure.families import claims
@@ -250,31 +250,16 @@ def _record(
     parts: Parts, folder: RunFolder, done: Compared, table: Observations, started: datetime, seconds: float
 ) -> dict[str, object]:
     """``run.json``, with what all reports of claims need."""
+    spec = parts.plan.as_dict() | {"models": list(done.seen), "kind": "score"}
     spoken = {"deterministic": False, "style": "chat", "reported": []}
     return {
-        "id": folder.id,
-        "format_version": FORMAT_VERSION,
-        "tool_version": __version__,
-        "status": "complete" if done.complete else "partial",
-        "status_reason": done.reason,
-        "stopped_by": None,
-        "spec": parts.plan.as_dict() | {"models": list(done.seen), "kind": "score"},
-        "provenance": {
-            "started": started.isoformat(timespec="seconds"),
-            "ended": datetime.now(UTC).isoformat(timespec="seconds"),
-            "seconds": round(seconds, 3),
-            "plan_sha256": folder.plan_sha256,
-        },
+        **frame(folder.id, folder.plan_sha256, spec, parts.facts, started, seconds, reason=done.reason),
         "counts": {"seeds": len(table.texts.values), **done.spent},
-        "estimates": [],
-        "controls": {},
         "claims": done.claims,
         "findings": findings.of_claims(done.claims, [table]),
-        "diagnoses": [],
         "models": {
             name: {"counts": dict(one.answers), "answers": dict(one.chosen)} | spoken for name, one in done.seen.items()
         },
-        "cautions": [],
         "panels": {"kind": done.kind, **{name: one.as_record() for name, one in done.seen.items()}},
         "vocabulary": {
             "favourable": None,

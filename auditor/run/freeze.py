@@ -13,12 +13,12 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import tomli_w
+from pydantic import BaseModel, ConfigDict, Field
 
 from auditor._version import __version__
 from auditor.core import reading
@@ -26,6 +26,7 @@ from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
 from auditor.core.reading import from_json, from_toml
 from auditor.core.record import code_sha256
+from auditor.core.typed_files import checked
 from auditor.core.types import digest
 
 KIND = "frozen-plan"
@@ -33,25 +34,27 @@ FORMAT = 1
 TEXTS, ROWS = "texts", "tabular"
 # Where results go, and how quickly, changes no answer. Leave to open a pickle is given anew for each run.
 OPERATIONAL = frozenset(n for n, o in Plan.flags().items() if not o.shapes) | {"trust_pickle"}
-REQUIRED = ("format", "kind", "frozen_at", "tool_version", "code_sha256", "plan", "inputs", "fingerprints", "sha256")
-KNOWN = frozenset({*REQUIRED, "frozen_by", "reason", "unset", "expected"})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Frozen:
-    """A plan that was frozen, of a run over texts or over rows; ``source`` is the file's name."""
+class Frozen(BaseModel):
+    """A plan that was frozen, of a run over texts or over rows."""
 
-    settings: Mapping[str, Any]
-    inputs: Mapping[str, Any]
-    fingerprints: Mapping[str, Any]
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal[1]
     frozen_at: str
-    frozen_by: str
-    reason: str
+    frozen_by: str = ""
+    reason: str = ""
     tool_version: str
     code_sha256: str
+    settings: dict[str, Any] = Field(alias="plan")
+    unset: tuple[str, ...] = ()
+    inputs: dict[str, Any]  # as in ``plan.json``, without missing values
+    fingerprints: dict[str, Any]
+    expected: dict[str, Any] = {}  # cases, calls, and the effect that can be seen; empty in plans of earlier versions
     sha256: str
-    expected: Mapping[str, Any] = field(default_factory=dict)  # cases, calls, and the effect that can be seen
-    source: str = ""
+    document: Literal["frozen-plan"] = Field(alias="kind")
+    source: str = Field("", exclude=True)  # the file's name
 
     @property
     def kind(self) -> str:
@@ -141,49 +144,28 @@ def load(path: Path) -> Frozen:
         raise DataFileError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:  # both decoders' errors, and UnicodeDecodeError
         raise DataFileError(f"{path}: this is not a frozen plan: {error}") from None
-    _check(path, body)
-    values = dict.fromkeys(body.get("unset", ())) | body["plan"]
-    if body["plan"].get("kind", TEXTS) == TEXTS:
-        try:
-            values = Plan.from_dict(values).as_dict()
-        except ConfigError as error:
-            raise DataFileError(f"{path}: plan: {error}") from None
-    texts = {name: body.get(name, "") for name in ("frozen_at", "frozen_by", "reason", "tool_version", "code_sha256")}
-    return Frozen(
-        settings=values,
-        inputs=body["inputs"],
-        fingerprints=body["fingerprints"],
-        sha256=body["sha256"],
-        expected=body.get("expected", {}),
-        source=path.name,
-        **texts,
-    )
-
-
-def _check(path: Path, body: object) -> None:
     if not isinstance(body, dict) or body.get("kind") != KIND:
         raise DataFileError(f"{path}: this is not a frozen plan (kind = {KIND!r}). Make one with: audit plan freeze")
     if body.get("format") != FORMAT:
         raise DataFileError(f"{path}: format must be {FORMAT}; a newer version of this tool wrote this file")
-    for name in REQUIRED:
-        if name not in body:
-            raise DataFileError(f"{path}: the field {name} is missing")
-    for name in sorted(set(body) - KNOWN):
-        raise DataFileError(f"{path}: unknown field {name!r}")
-    for name in ("plan", "inputs", "fingerprints", "expected"):
-        if not isinstance(body.get(name, {}), dict):
-            raise DataFileError(f"{path}: {name} must hold fields")
-    if (kind := body["plan"].get("kind", TEXTS)) not in (TEXTS, ROWS):
-        raise DataFileError(f"{path}: plan: unknown kind {kind!r}; a newer version of this tool may know it")
-    unset = body.get("unset", [])
-    for name in sorted({*body["plan"], *(unset if isinstance(unset, list) else ["unset"])}):
-        if kind == TEXTS and name not in Plan.settings():  # what rows have, `auditor.tables` knows
+    made = checked(Frozen, body, path)
+    if made.kind not in (TEXTS, ROWS):
+        raise DataFileError(f"{path}: plan: unknown kind {made.kind!r}; a newer version of this tool may know it")
+    for name in sorted({*made.settings, *made.unset}):
+        if made.kind == TEXTS and name not in Plan.settings():  # what rows have, `auditor.tables` knows
             raise DataFileError(f"{path}: plan: unknown setting {name!r}")
-    if digest(_plain({k: v for k, v in body.items() if k != "sha256"})) != body["sha256"]:
+    if digest(_plain({k: v for k, v in body.items() if k != "sha256"})) != made.sha256:
         raise DataFileError(
             f"{path}: the file was changed after it was frozen (its sha256 does not match). Freeze a new plan with: "
             "audit plan freeze; or add flags to --plan, which are recorded as deviations"
         )
+    values = dict.fromkeys(made.unset) | made.settings
+    if made.kind == TEXTS:
+        try:
+            values = Plan.from_dict(values).as_dict()
+        except ConfigError as error:
+            raise DataFileError(f"{path}: plan: {error}") from None
+    return made.model_copy(update={"settings": values, "source": path.name})
 
 
 def with_flags(frozen: Frozen, flags: Mapping[str, object]) -> Plan:

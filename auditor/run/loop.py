@@ -12,12 +12,12 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 from auditor.contrib.hinter import joint_first
 from auditor.core.errors import PluginError, UserError
 from auditor.core.protocols import Observer, Oracle, Suite
-from auditor.core.types import Answer, Case, Check, Outcome, Progress, Prompt, Request, Variant, Verdict
+from auditor.core.types import Answer, Case, Check, Progress, Prompt, Request, Variant, Verdict
 from auditor.measure.intervals import mean_interval
 from auditor.measure.observations import Arm, Shape
 from auditor.run import free, run_controls
@@ -228,22 +228,12 @@ def source(parts: Parts) -> Source:
     return (actors if plan.on_ray else processes)(parts, plan.workers)
 
 
-class Comparison(NamedTuple):
-    """What an oracle said of a pair of answers."""
-
-    outcome: Outcome
-    original_output: str | None
-    variant_output: str | None
-    distance: float | None
-    reason: str
-
-
 class Judge:
     """Asks the oracle of a run; what one that compares labels said of equal answers is remembered."""
 
     def __init__(self, oracle: Oracle) -> None:
         self._oracle = oracle
-        self._known: dict[tuple[Replicates, Replicates], Comparison] = {}
+        self._known: dict[tuple[Replicates, Replicates], Verdict] = {}
 
     def judge(
         self,
@@ -261,32 +251,16 @@ class Judge:
         before = _replicates(answers.get(case.original.id, ()))
         verdicts = []
         for variant in case.variants:
-            own = answers.get(variant.id)
-            if own is None:
+            if (own := answers.get(variant.id)) is None:
                 continue
             pair = before, _replicates(own)
-            known = self._known.get(pair)
-            if known is None:
-                (v,) = self._oracle.judge(dataclasses.replace(case, variants=(variant,)), answers)
-                known = Comparison(v.outcome, v.original_output, v.variant_output, v.distance, v.reason)
+            if (known := self._known.get(pair)) is None:
+                (known,) = self._oracle.judge(dataclasses.replace(case, variants=(variant,)), answers)
                 if len(self._known) < KEPT_PAIRS:
                     self._known[pair] = known
-            attributes = shapes[variant.id].attributes
-            verdicts.append(
-                Verdict(
-                    case_id=case.id,
-                    variant_id=variant.id,
-                    order=len(attributes),
-                    attributes=attributes,
-                    outcome=known.outcome,
-                    original_output=known.original_output,
-                    variant_output=known.variant_output,
-                    distance=known.distance,
-                    reason=known.reason,
-                    model=model,
-                    format=format,
-                )
-            )
+            names = shapes[variant.id].attributes
+            about: Any = {"case_id": case.id, "variant_id": variant.id, "order": len(names), "attributes": names}
+            verdicts.append(dataclasses.replace(known, **about, hidden=None, model=model, format=format))
         return verdicts
 
 

@@ -76,31 +76,17 @@ class Trial:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
-    """What is to be tried: names of `auditor.run.mitigations.BUILT_IN`, files, models."""
-
-    built_in: tuple[str, ...] | None = None  # None: all that can be
-    prompts: tuple[Path, ...] = ()
-    models: tuple[str, ...] = ()
-
-
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for in a trial, as `TRIAL` holds it."""
+    """What is asked for in a trial, as `TRIAL` holds it."""
 
-    format_version: int
-    run: str  # its folder, from that of the trial
-    built_in: tuple[str, ...] | None
-    prompts: dict[str, str]  # file → SHA-256
-    models: tuple[str, ...]
-    limits: dict[str, bool | int | float | str | None]  # options of the command, by the names of the plan
-    replicates: int
-    most: int  # cases
-
-    @property
-    def wanted(self) -> Wanted:
-        """What `prepare_trial` takes."""
-        return Wanted(built_in=self.built_in, prompts=tuple(map(Path, self.prompts)), models=self.models)
+    format_version: int = FORMAT_VERSION
+    run: str = ""  # its folder, from that of the trial
+    built_in: tuple[str, ...] | None = None  # of `mitigations.BUILT_IN`; None: all that can be
+    prompts: dict[str, str] = {}  # file → SHA-256
+    models: tuple[str, ...] = ()
+    limits: dict[str, object] = {}  # options of the command, by the names of the plan
+    replicates: int = 1
+    most: int | None = None  # cases that were taken, where a trial goes on
 
 
 @dataclass
@@ -115,7 +101,7 @@ class Prepared:
     arms: list[tuple[Mitigation, Parts]]
     notes: list[str]
     calls: int  # at most
-    asked_for: Asked
+    asked: Asked
     budget: Budget
 
 
@@ -135,9 +121,7 @@ def again(root: Path) -> Asked:
     return asked_for
 
 
-def prepare_trial(
-    path: Path, wanted: Wanted, limits: Mapping[str, object], replicates: int = 1, most: int | None = None
-) -> Prepared:
+def prepare_trial(path: Path, asked: Asked) -> Prepared:
     """Build everything and count the calls; where ``max_calls`` is too few for all texts, take the first ones."""
     folder = RunFolder.open(path)
     folder.require_texts("changed prompts")
@@ -152,12 +136,12 @@ def prepare_trial(
         raise ConfigError("mitigate compares labels and numbers; the answers of this run are texts.")
     format = formats_for(plan, task, model)[0]
     formats = () if model.style == "text" else (format,)
-    plan = plan.but(formats=formats, replicates=replicates, **({"max_calls": None} | dict(limits)))
-    chosen, notes = _chosen(wanted, task, model.style)
+    plan = plan.but(formats=formats, replicates=asked.replicates, **({"max_calls": None} | asked.limits))
+    chosen, notes = _chosen(asked, task, model.style)
     limit = plan.max_calls
-    if most is not None:
-        cases, limit = cases[:most], None
-    calls, fitting = _fitting(cases, len(chosen), replicates * task.calls, limit, len(task.controls))
+    if asked.most is not None:
+        cases, limit = cases[: asked.most], None
+    calls, fitting = _fitting(cases, len(chosen), asked.replicates * task.calls, limit, len(task.controls))
     if fitting < len(cases):
         enough = f"{fitting:,} of {plural(len(cases), 'case')}"
         notes.append(f"The limit of {plural(plan.max_calls or 0, 'call')} is enough for {enough}.")
@@ -179,33 +163,25 @@ def prepare_trial(
             budget.require_price(adapter)
         parts.budget = budget.part()
         arms.append((one, parts))
-    asked_for = Asked(
-        format_version=FORMAT_VERSION,
-        run="",
-        built_in=wanted.built_in,
-        prompts={str(file): reading.sha256(file) for file in wanted.prompts},
-        models=wanted.models,
-        limits={name: value for name, value in limits.items() if isinstance(value, int | float | str)},
-        replicates=replicates,
-        most=len(cases),
-    )
-    return Prepared(folder, plan, base, format, cases, arms, notes, calls, asked_for, budget)
+    hashes = {name: reading.sha256(name) for name in asked.prompts}
+    asked = msgspec.structs.replace(asked, most=len(cases), prompts=hashes)
+    return Prepared(folder, plan, base, format, cases, arms, notes, calls, asked, budget)
 
 
-def _chosen(wanted: Wanted, task: Task, style: str) -> tuple[list[Mitigation], list[str]]:
+def _chosen(asked: Asked, task: Task, style: str) -> tuple[list[Mitigation], list[str]]:
     """What is tried, and why anything is not that was not asked for by name."""
     chosen: list[Mitigation] = []
     notes: list[str] = []
-    for name in mitigations.BUILT_IN if wanted.built_in is None else wanted.built_in:
+    for name in mitigations.BUILT_IN if asked.built_in is None else asked.built_in:
         try:
             chosen.append(mitigations.make(name, task, style))
         except ConfigError as error:
-            if wanted.built_in is not None:
+            if asked.built_in is not None:
                 raise
             notes.append(f"Not tried: {error}")
-    chosen += [mitigations.from_file(file, task) for file in wanted.prompts]
+    chosen += [mitigations.from_file(Path(file), task) for file in asked.prompts]
     other = "another model, the same prompt"
-    chosen += [Mitigation(name=spec, what=other, task=task, model=spec) for spec in wanted.models]
+    chosen += [Mitigation(name=spec, what=other, task=task, model=spec) for spec in asked.models]
     if not chosen:
         raise ConfigError("Nothing was left to try. " + " ".join(notes))
     if len({m.name for m in chosen}) < len(chosen):
@@ -228,7 +204,7 @@ def try_out(prepared: Prepared, root: Path, observe: Observer = silent) -> Trial
     """Ask under every changed prompt at once, in folders below ``root``, and compare with the answers of the run."""
     root.mkdir(parents=True, exist_ok=True)
     if not (root / TRIAL).is_file():
-        asked_for = msgspec.structs.replace(prepared.asked_for, run=os.path.relpath(prepared.folder.path, root))
+        asked_for = msgspec.structs.replace(prepared.asked, run=os.path.relpath(prepared.folder.path, root))
         write_json(root / TRIAL, msgspec.to_builtins(asked_for))
     budget = prepared.budget
     budget.keep(root / BOOK)

@@ -141,8 +141,8 @@ async def run_plan(
     parts = planned(plan, models=models, seeds=seeds, observe=observe).parts
     if not write:
         memory = RunFolder.in_memory(plan_record(parts))
-        run = await run_audit(parts, memory, observe=observe)
-        return Result(run, path=None, evidence=memory.evidence(), verdicts=memory.verdicts)
+        await run_audit(parts, memory, observe=observe)
+        return _held(memory)
     with RunFolder.create(Path(plan.out), plan_record(parts)) as folder:
         if seeds is not None and not plan.redact:
             write_texts(folder.path / TEXTS, parts.texts)
@@ -182,7 +182,7 @@ async def go_on(folder: RunFolder, parts: Parts, observe: Observer) -> Result:
 
 def settle(folder: RunFolder) -> Result:
     """Write ``report.html`` into ``folder`` and return the result."""
-    result = Result(folder.run(), path=folder.path, evidence=folder.evidence(), verdicts=folder.verdicts)
+    result = _held(folder)
     folder.write_text(REPORT, result.to_html())
     return result
 
@@ -260,8 +260,12 @@ def score(path: Path, responses: Path, *, observe: Observer = silent) -> Result:
 
 def load(path: Path) -> Result:
     """Read the result of a finished run folder; nothing is asked."""
-    folder = RunFolder.open(path)
-    return Result(folder.run(), path=folder.path, evidence=folder.evidence(), verdicts=folder.verdicts)
+    return _held(RunFolder.open(path))
+
+
+def _held(folder: RunFolder) -> Result:
+    path = None if folder.temporary else folder.path
+    return Result(folder.run(), path=path, evidence=folder.evidence(), verdicts=folder.verdicts)
 
 
 def replay(path: Path, finding: str, *, replicates: int = 5) -> dict[str, Any]:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import re
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -16,6 +13,7 @@ import pytest
 from auditor.cli.main import run
 from auditor.core.errors import ConfigError, UserError
 from auditor.run import doctor
+from tests.json_server import JsonServer
 
 SECRET = "sk-0123456789-secret"
 Answer = Callable[[int, dict[str, Any]], tuple[int, dict[str, Any]]]
@@ -44,42 +42,26 @@ def label_tokens(label: str) -> dict[str, Any]:
     return {"content": [{**pair[0], "top_logprobs": pair}]}
 
 
-class Server:
+class Server(JsonServer):
     """Counts its calls; ``answer(number, body)`` says what comes back."""
 
     def __init__(self) -> None:
-        self.calls = 0
+        super().__init__(self.reply_to)
+        self.url += "/v1"
         self.headers: dict[str, str] = {}
-        self.bodies: list[dict[str, Any]] = []
         self.answer: Answer = lambda n, body: (200, completion(read(body)))
-        outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                outer.calls += 1
-                outer.bodies.append(body)
-                status, out = outer.answer(outer.calls, body)
-                raw = json.dumps(out).encode()
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("x-ratelimit-remaining-requests", "42")
-                for name, value in outer.headers.items():
-                    self.send_header(name, value)
-                self.send_header("content-length", str(len(raw)))
-                self.end_headers()
-                self.wfile.write(raw)
+    def reply_to(self, body: Any) -> tuple[int, dict[str, str], Any]:
+        status, out = self.answer(self.calls, body)
+        return status, {"x-ratelimit-remaining-requests": "42"} | self.headers, out
 
-            def log_message(self, *args: Any) -> None:
-                pass
+    @property
+    def calls(self) -> int:
+        return len(self.seen)
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        return [body for *_, body in self.seen]
 
 
 @pytest.fixture
@@ -137,27 +119,25 @@ def test_without_price_and_log_probabilities(server: Server) -> None:
     assert "refuses log-probabilities" in texts(refused)["label scores"]
 
 
-def test_answers_that_waver(server: Server) -> None:
-    server.answer = lambda n, body: (200, completion("positive" if n % 2 else "negative"))
+@pytest.mark.parametrize(
+    ("answer", "code", "check", "status", "said"),
+    [
+        (lambda n: (200, ("positive", "negative")[n % 2]), 0, "repeats", "note", "2 different answers"),
+        (lambda n: (200, "the weather is nice"), 3, "task prompt", "failed", "weather"),
+        (lambda n: (200 if n != 4 else 400, "positive"), 3, "key and server", "failed", ""),
+    ],
+)
+def test_what_may_be_wrong_with_answers(
+    server: Server, answer: Callable[[int], tuple[int, str]], code: int, check: str, status: str, said: str
+) -> None:
+    def reply(n: int, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        http, text = answer(n)
+        return http, completion(text)
+
+    server.answer = reply
     found = doctor.examine("openai:m", base_url=server.url)
-    assert statuses(found)["repeats"] == "note"
-    assert "2 different answers" in texts(found)["repeats"]
-    assert found.facts["distinct_answers"] == 2
-
-
-def test_answers_that_no_task_reads(server: Server) -> None:
-    server.answer = lambda n, body: (200, completion("the weather is nice"))
-    found = doctor.examine("openai:m", base_url=server.url)
-    assert found.exit_code == 3
-    assert statuses(found)["task prompt"] == "failed"
-    assert "weather" in texts(found)["task prompt"]
-
-
-def test_some_calls_fail(server: Server) -> None:
-    server.answer = lambda n, body: (200 if n != 4 else 400, completion("positive"))
-    found = doctor.examine("openai:m", base_url=server.url)
-    assert found.exit_code == 3
-    assert statuses(found)["key and server"] == "failed"
+    assert (found.exit_code, statuses(found)[check]) == (code, status)
+    assert said in texts(found)[check]
     assert server.calls <= doctor.MAX_CALLS
 
 
@@ -179,13 +159,6 @@ def test_what_fails_in_passing_is_asked_again_as_in_a_run(server: Server, status
     found = doctor.examine("openai:m", base_url=server.url)
     assert (found.exit_code, server.calls, found.calls) == (2, calls, calls)
     assert SECRET not in str(found)
-
-
-def test_one_refusal_for_too_many_calls_is_waited_for(server: Server) -> None:
-    server.headers = {"retry-after": "0"}
-    server.answer = lambda n, body: (429 if n == 1 else 200, completion(read(body)))
-    found = doctor.examine("openai:m", base_url=server.url)
-    assert (found.exit_code, found.calls, found.repeated) == (0, 11, 1)
 
 
 THINKING = {"choices": [{"finish_reason": "length", "message": {"content": None, "reasoning_content": "Let me see"}}]}
@@ -243,13 +216,6 @@ def test_what_is_wrong_with_the_call_itself() -> None:
         doctor.examine("vader", task="sentimnt")
     with pytest.raises(ConfigError, match="--price IN,OUT"):
         doctor.examine("vader", price_in=1.0)
-
-
-def test_within_a_running_loop() -> None:
-    async def go() -> doctor.Examined:
-        return doctor.examine("vader")
-
-    assert asyncio.run(go()).exit_code == 0
 
 
 def test_the_command(server: Server, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 import shlex
@@ -18,10 +17,6 @@ from auditor import audit
 from auditor.cli.main import run
 from auditor.core.record.measured import Claim
 from auditor.core.registry import RENDERERS
-from auditor.core.types import Answer, Edit
-from auditor.measure.claims import Question
-from auditor.measure.families import claims
-from auditor.measure.observations import Observations
 from auditor.report import claimed
 from auditor.report.html import HtmlReport
 from auditor.report.legal.legal_page import page_eu_ai_act
@@ -50,10 +45,6 @@ def against_men(text: str) -> str:
     return hiring(text) if FEMALE.search(text) else "reject"
 
 
-def constant(text: str) -> str:
-    return "invite"
-
-
 def refuses(text: str) -> str:
     return "I am sorry, I cannot help with that."
 
@@ -62,19 +53,8 @@ def pays_women_less(text: str) -> str:
     return "50000" if FEMALE.search(text) else "60000"
 
 
-def rates_women_lower(text: str) -> str:
-    return str((4 if WEAK.search(text) else 8) - (2 if FEMALE.search(text) else 0))
-
-
 def sees_women_negative(text: str) -> str:
     return "negative" if FEMALE.search(text) or "terrible" in text else "positive"
-
-
-def scored(text: str) -> dict[str, float]:
-    """Labels with probabilities: decided on log odds, told in points."""
-    logit = (1.4 if hiring(text) == "invite" else -0.8) - (1.6 if FEMALE.search(text) else 0)
-    favoured = 1 / (1 + math.exp(-logit))
-    return {"invite": favoured, "reject": 1 - favoured}
 
 
 def planted(model: Model, folder: Path, task: str = "hiring", limit: int = 70, **more: Any) -> Result:
@@ -121,16 +101,10 @@ INTERVAL = rf"\(95 %: {NUMBER} to {NUMBER}\)"
 SHOWN = {
     "women": (against_women, {}, rf"Women and girls {INVITED}, men and boys in {NUMBER}\..* points less {INTERVAL}\."),
     "men": (against_men, {}, rf"Men and boys {INVITED}, women and girls in {NUMBER}\..* points less {INTERVAL}\."),
-    "scored": (scored, {}, rf"Women and girls {INVITED}, men and boys in {NUMBER}\..* points less {INTERVAL}\."),
     "pay": (
         pays_women_less,
         {"task": "salary"},
         rf"Women and girls were given {NUMBER} USD/year less than men and boys {INTERVAL}\.",
-    ),
-    "rating": (
-        rates_women_lower,
-        {"task": "rating"},
-        r"Women and girls were given [\d.]+( points)? less than men and boys \(95 %: [\d.]+ to [\d.]+\)\.",
     ),
     "sentiment": (
         sees_women_negative,
@@ -189,7 +163,6 @@ def every_claim_has_examples(result: Result, capsys: pytest.CaptureFixture[str])
 NOT_SHOWN = {
     "nothing": (hiring, {"delta": 0.5}, "● Every net difference lies below 50 points, in 4 comparisons.", "●"),
     "too little": (hiring, {"limit": 20}, "? No difference between groups was shown, in 4 comparisons.", "?"),
-    "constant": (constant, {"anyway": True}, "constant cannot be judged: all ", "–"),
     "refuses": (refuses, {}, "– Nothing was measured: no answer could be judged.", "!! Partial run:"),
 }
 
@@ -236,20 +209,6 @@ def test_every_format_says_the_same_of_the_same_claim(tmp_path: Path) -> None:
         assert f"\n{heading}\n" in full
         assert f"\n{heading}\n" not in first(result)
     assert re.search(r"e\.g\. “.*\[\w+ → \w+\].*”: (invite → reject|reject → invite)", flat(first(result)))
-
-
-@pytest.mark.slow
-def test_it_fits_the_width_and_ascii_and_has_colour(tmp_path: Path) -> None:
-    result = planted(against_women, tmp_path, order=2, attributes="gender,race,nationality,age")
-    args = result.run, result.evidence
-    for width in (60, 80, 140):
-        text = first(result, width=width)
-        assert len(text.splitlines()) <= 40
-        assert max(len(line) for line in text.splitlines() if "audit " not in line) <= width
-        assert TerminalReport(width=width, encoding="ascii").render(*args).isascii()
-        colored = TerminalReport(width=width, color=True).render(*args)
-        assert "\x1b[1;31m" in colored
-        assert re.sub(r"\x1b\[[\d;]*m", "", colored).split() == text.split()
 
 
 @pytest.mark.slow
@@ -306,31 +265,6 @@ def test_a_difference_that_is_not_that_of_the_shares_says_why(
     )  # fmt: skip
     assert claimed.apart(claim) == said
     assert claimed.reason(claim) == "too little data" + (f"; net: {said}" if said else "")
-
-
-def test_a_word_in_many_texts_counts_less_than_in_the_shares_and_that_is_said() -> None:
-    """Women are better off in 10 of 60 texts with one word, worse off in 6 of 20 with a word each: of one length."""
-    table = Observations()
-    texts = [("shex", "hexy", n < 10) for n in range(60)]
-    texts += [(f"w{n:03d}", f"m{n:03d}", n < 6) for n in range(20)]
-    for n, (hers, his, differs) in enumerate(texts):
-        own, other, old, new = ("male", "female", his, hers) if n % 2 else ("female", "male", hers, his)
-        swap = Edit(
-            attribute="gender", kind="swap", source_group=own, target_group=other, source=old, target=new, where=(0, 4)
-        )  # fmt: skip
-        better = {"female": n < 60, "male": n >= 60} if differs else dict.fromkeys((own, other), n % 4 < 2)
-        for group, edits in ((own, ()), (other, (swap,))):
-            row = table.version(f"text {n:02d}", edits)
-            said = Answer(status="ok", value="yes" if better[group] else "no")
-            table.answers(row, model="m", format="", answers=[said])
-    asked = Question(outcomes=("yes",), primary={"gender": ("female", "male")})
-    claim = next(c for c in claims(table, asked) if c.family == "net")
-    assert claim.shares is not None
-    assert claim.shares[0] > claim.shares[1]
-    assert claim.estimate is not None
-    assert claim.estimate < 0
-    claim = dataclasses.replace(claim, low=-0.3, high=-0.04)
-    assert claimed.apart(claim) == claimed.SHARED  # nothing was taken out
 
 
 # -- five first screens, as the command prints them --------------------------------------------------------

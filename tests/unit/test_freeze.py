@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.cli import frame
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
 from auditor.core.record import code_sha256
@@ -51,11 +50,6 @@ def test_what_is_frozen_comes_back(tmp_path: Path, name: str) -> None:
     assert freeze.deviations(found, planned()) == []
 
 
-def test_both_forms_carry_one_hash(tmp_path: Path) -> None:
-    toml, plain = (freeze.load(written(tmp_path / n)) for n in ("a.toml", "a.json"))
-    assert toml.sha256 == plain.sha256
-
-
 @settings(max_examples=40, deadline=None)
 @given(text=st.text(max_size=30), name=st.text(min_size=1, max_size=8))
 def test_any_text_is_written_as_it_is_or_refused(text: str, name: str) -> None:
@@ -70,8 +64,10 @@ def test_any_text_is_written_as_it_is_or_refused(text: str, name: str) -> None:
     assert tomllib.loads(made)["fingerprints"] == {name: text}
 
 
-@pytest.mark.parametrize("name", ["plan.toml", "plan.json"])
-@pytest.mark.parametrize(("old", "new"), [("0.02", "0.2"), ("vader-1", "vader-2"), ("2026-11-22", "2026-01-01")])
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [("plan.toml", "0.02", "0.2"), ("plan.json", "vader-1", "vader-2"), ("plan.toml", "2026-11-22", "2026-01-01")],
+)
 def test_a_changed_file_is_refused(tmp_path: Path, name: str, old: str, new: str) -> None:
     path = written(tmp_path / name)
     text = path.read_text(encoding="utf-8")
@@ -87,7 +83,7 @@ def test_a_changed_file_is_refused(tmp_path: Path, name: str, old: str, new: str
         ("x", "not a frozen plan"),
         ("a = 1\n", "not a frozen plan"),
         ('kind = "frozen-plan"\nformat = 2\n', "newer version"),
-        ('kind = "frozen-plan"\nformat = 1\n', "field frozen_at is missing"),
+        ('kind = "frozen-plan"\nformat = 1\n', "field frozen_at: this field is missing"),
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -104,7 +100,7 @@ def test_unknown_fields_and_settings_are_named(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     body = freeze.freeze(planned(), now=NOW)
     path.write_text(json.dumps(body | {"more": 1}), encoding="utf-8")
-    with pytest.raises(DataFileError, match="unknown field 'more'"):
+    with pytest.raises(DataFileError, match="field more: no such field"):
         freeze.load(path)
     body["plan"]["colour"] = "red"
     path.write_text(json.dumps(body), encoding="utf-8")
@@ -264,10 +260,3 @@ class TestCommands:
         assert "Known: freeze, freeze tabular, show" in capsys.readouterr().err
         assert main.run(["plan", "freeze", "--output", str(tmp_path / "plan.yaml")]) == 2
         assert ".toml or .json" in capsys.readouterr().err
-
-    def test_switches_that_were_not_given_change_nothing(self) -> None:
-        taken = Plan.flags("run")
-        not_given = dict.fromkeys(taken)
-        assert frame.as_typed(not_given | {"limit": 3, "models": ()}, taken) == {"limit": 3}
-        typed = frame.as_typed(not_given | {"cache": True, "test_discarded": True}, taken)
-        assert typed == {"cache": False, "test_discarded": True}

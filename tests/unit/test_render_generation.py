@@ -8,8 +8,7 @@ import pytest
 
 from auditor import audit
 from auditor.core.record import read
-from auditor.core.record.measured import Probability, Tolerance
-from auditor.report import also_measured, planned
+from auditor.report import also_measured
 from auditor.report.html import HtmlReport
 from auditor.report.terminal import TerminalReport
 
@@ -74,20 +73,3 @@ def test_everything_is_escaped(result: Any) -> None:
     html, _ = pages(result, result.record | {"generation": hostile, "probability": probability})
     assert EVIL not in html
     assert html.count("&lt;script&gt;") >= 6
-
-
-def test_other_runs_have_no_such_section(result: Any) -> None:
-    record = {k: v for k, v in result.record.items() if k != "generation"}
-    assert not list(also_measured.generated(read(record), {}))
-    html, text = pages(result, record)
-    assert "Generated cases" not in text
-    assert 'id="generation"' not in html
-
-
-@pytest.mark.parametrize("reference", ["equal", "bls"])
-def test_what_is_compared(reference: str) -> None:
-    told = planned.compared(
-        Probability(label="his", reference=reference, rows=(Tolerance(model="m", format="", epsilon=0.05, cases=1),))
-    )
-    assert told.startswith("probability of 'his'; a difference")
-    assert ("shares in the occupations" in told) == (reference == "bls")

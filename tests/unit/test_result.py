@@ -11,7 +11,6 @@ import pytest
 
 from auditor import Result, aaudit, audit, load
 from auditor.core.errors import MissingDependency, UserError
-from auditor.core.types import Estimate, Finding
 from auditor.run.result import resume
 
 TEXTS = ["He plays a kind man.", "The British actor told his wife about it.", "She is the heroine."]
@@ -27,15 +26,6 @@ flips.deterministic = True  # type: ignore[attr-defined]
 @pytest.fixture(scope="module")
 def result() -> Result:
     return audit("sentiment", model=flips, data=TEXTS, attributes=("gender",))
-
-
-def test_typed_findings_and_estimates(result: Result) -> None:
-    assert result.complete
-    assert all(isinstance(f, Finding) for f in result.findings)
-    claim = next(f for f in result.findings if f.kind == "claim")
-    assert isinstance(claim.rate, Estimate)
-    assert claim.rate.n == 3
-    assert any(e["name"] == "violation_rate" for e in result.estimates)
 
 
 def test_pandas_has_the_answers_and_the_verdicts(result: Result) -> None:

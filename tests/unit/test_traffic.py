@@ -181,15 +181,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, columns: dict[str, Any], said: st
 DEEP = '{"a": ' * 300 + "1" + "}" * 300
 
 
-@pytest.mark.parametrize(
-    "output",
-    [
-        DEEP,
-        "[" * 100_000,
-        json.dumps({"tool_calls": [{"function": {"arguments": DEEP}}]}),
-        json.dumps({"tool_calls": [{"function": {"arguments": "[" * 100_000}}]}),
-    ],
-)
+@pytest.mark.parametrize("output", ["[" * 100_000, json.dumps({"tool_calls": [{"function": {"arguments": DEEP}}]})])
 def test_an_answer_that_is_nested_without_end_is_one_that_cannot_be_read(output: str, tmp_path: Path) -> None:
     file = str(written(tmp_path / "r.jsonl", requests()))
     task, _ = traffic.read(Plan(task="hiring", data=file, columns={"answer": "$..decision"}), tasks.load("hiring"))
@@ -226,7 +218,7 @@ HUMAN = {"lc": 1, "type": "constructor", "id": ["langchain", "HumanMessage"], "k
 ROLE = {"role": "user", "content": "He is kind."}
 
 
-@pytest.mark.parametrize("outside", ["body", "request", "inputs", "input", "kwargs"])
+@pytest.mark.parametrize("outside", traffic.WITHIN)
 def test_logs_keep_the_request_under_a_name_of_theirs(outside: str, tmp_path: Path) -> None:
     file = written(tmp_path / "r.jsonl", [{outside: {"messages": [ROLE]}, "id": "one"}])
     assert traffic.is_traffic(str(file))

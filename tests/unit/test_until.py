@@ -13,13 +13,12 @@ import pytest
 from auditor import Result, audit
 from auditor.core.errors import ConfigError
 from auditor.core.plan import UNTIL_WORDINGS, Plan, resolve
-from auditor.core.types import Progress, SourceText
+from auditor.core.types import Progress
 from auditor.measure.observations import Arm
 from auditor.measure.p_values import LOOKS, Look, nominal, overall
 from auditor.run.dryrun import Ahead
 from auditor.run.preparation import prepare
 from auditor.run.result import replay, resume
-from auditor.run.stages import shuffled
 
 TEXTS = [
     f"The young {person} said that the {thing} of {day} was {how}."
@@ -145,15 +144,6 @@ def test_what_does_not_go_together_is_said(options: dict[str, Any], message: str
         Plan(until_decided=True, **options)
 
 
-def test_texts_come_in_a_random_order_that_is_always_the_same() -> None:
-    texts = [SourceText(id=str(n), text=f"text {n}") for n in range(50)]
-    order = shuffled(texts, 7)
-    assert order == shuffled(reversed(texts), 7)
-    assert order != texts
-    assert order != shuffled(texts, 8)
-    assert sorted(order, key=lambda s: int(s.id)) == texts
-
-
 # -- the run --------------------------------------------------------------
 
 
@@ -162,6 +152,8 @@ def test_what_is_decided_is_asked_no_further(whole: Result) -> None:
     assert looks[1]["open"] == ["age"]
     assert looks[-1]["share"] == 1
     claims = {c["attribute"]: c for c in whole.record["claims"] if c["family"] == "net"}
+    rates = {f["attributes"][0]: f["verdict"] for f in whole.record["findings"] if f["code"] == "MUT101"}
+    assert rates == {name: claim["verdict"] for name, claim in claims.items()}
     assert claims["gender"]["verdict"] == "shown"
     assert claims["gender"]["texts"] < claims["age"]["texts"] == len(TEXTS)
     assert claims["age"]["verdict"] == "not_determined"
@@ -199,15 +191,12 @@ def test_looks_are_at_shares_of_the_budget_and_the_last_where_it_ends(tmp_path: 
         resume(found.path, limits={"max_calls": 500})
 
 
-@pytest.mark.parametrize("answers", [3, 40, 80])
-def test_a_run_that_was_cut_off_looks_and_stops_where_it_would_have(
-    tmp_path: Path, whole: Result, answers: int
-) -> None:
+def test_a_run_that_was_cut_off_looks_and_stops_where_it_would_have(tmp_path: Path, whole: Result) -> None:
     class Cut(Exception):
         pass
 
     def observe(event: Progress) -> None:
-        if event.phase == "ask" and event.done >= answers:
+        if event.phase == "ask" and event.done >= 40:
             raise Cut
 
     with pytest.raises(Cut):
@@ -235,15 +224,6 @@ def test_a_small_difference_is_bounded_early_since_the_control_is_asked_first(tm
     assert [c["verdict"] for c in found.record["claims"] if c["family"] == "net"] == ["bounded"]
     assert found.record["looks"][-1]["share"] < 1
     assert found.complete
-
-
-def test_findings_say_what_the_claims_of_all_looks_say(whole: Result) -> None:
-    claims = {c["attribute"]: c for c in whole.record["claims"] if c["family"] == "net"}
-    assert {c["attribute"] for c in claims.values()} == {"age", "gender"}
-    for finding in whole.record["findings"]:
-        if finding["code"] == "MUT101":
-            (attribute,) = finding["attributes"]
-            assert finding["verdict"] == claims[attribute]["verdict"]
 
 
 @pytest.mark.parametrize(

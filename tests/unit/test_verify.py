@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -16,6 +14,7 @@ from auditor.core.record import head
 from auditor.store import journal
 from auditor.store.folder import RunFolder
 from auditor.store.integrity import verify_folder
+from tests.json_server import JsonServer
 
 MODEL = """
 from pathlib import Path
@@ -157,26 +156,6 @@ def test_a_program_that_a_folder_names_runs_only_with_consent(
     assert (place / "ran").exists()
 
 
-class Listener(BaseHTTPRequestHandler):
-    """Answers everything, and notes that it was asked."""
-
-    asked: ClassVar[list[str]] = []
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.asked.append(self.path)
-        message = {"role": "assistant", "content": ("negative", "positive")[len(self.asked) % 2]}
-        data = json.dumps({"choices": [{"index": 0, "finish_reason": "stop", "message": message}]}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *args: Any) -> None:
-        """Say nothing."""
-
-
 @pytest.mark.parametrize("command", ["resume", "show"])
 @pytest.mark.parametrize("kind", ["base_url", "http"])
 def test_a_server_that_a_folder_names_is_sent_nothing_without_consent(
@@ -184,43 +163,43 @@ def test_a_server_that_a_folder_names_is_sent_nothing_without_consent(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "x" * 12)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    with ThreadingHTTPServer(("127.0.0.1", 0), Listener) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-        if kind == "http":
-            (place / "theirs.yaml").write_text(
-                f"format: 1\nurl: {url}\nheaders: {{X-Key: '${{OPENAI_API_KEY}}'}}\n"
-                'request: {messages: "{{messages}}"}\nanswer: choices[0].message.content\n',
-                encoding="utf-8",
-            )
-        model, named, wrong = {
-            "http": ("http:theirs.yaml", ["--model", "http:theirs.yaml"], ["--model", "http:other.yaml"]),
-            "base_url": ("openai:some", ["--base-url", url], ["--base-url", "http://127.0.0.1:1/v1"]),
-        }[kind]
-        more = ["--base-url", url] if kind == "base_url" else []
-        path = made(place, "--full-plan", "--max-calls", "24", "--yes", *more, model=model)
-        assert f" {' '.join(named)}" in " ".join(capsys.readouterr().err.split())  # how to go on
-        variant = next(r["variant_id"] for r in journal.read(path / "verdicts.jsonl"))
-        argv = [
-            command,
-            str(path),
-            *([variant, "--again", "--replicates", "1"] if command == "show" else ["--max-calls", "30"]),
-        ]
-        Listener.asked.clear()
-        for extra in ([], wrong):
-            code, told = said(capsys, *argv, *extra)
-            assert code == 2
-            assert "names where its texts would be sent" in told
-            assert " ".join(named) in told
-        assert not Listener.asked
-        assert said(capsys, *argv, *named)[0] in (0, 3)
-        assert Listener.asked
-        if kind == "base_url":
-            Listener.asked.clear()
-            monkeypatch.setenv("OPENAI_BASE_URL", url)
-            assert said(capsys, *argv[:-1], "40" if command == "resume" else "1")[0] in (0, 3)
-            assert Listener.asked
-        server.shutdown()
+
+    def reply(body: Any) -> tuple[int, dict[str, str], Any]:
+        message = {"role": "assistant", "content": ("negative", "positive")[len(server.seen) % 2]}
+        return 200, {}, {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+
+    server = JsonServer(reply)
+    url = f"{server.url}/v1"
+    model, named, wrong = {
+        "http": ("http:theirs.yaml", ["--model", "http:theirs.yaml"], ["--model", "http:other.yaml"]),
+        "base_url": ("openai:some", ["--base-url", url], ["--base-url", "http://127.0.0.1:1/v1"]),
+    }[kind]
+    (place / "theirs.yaml").write_text(
+        f"format: 1\nurl: {url}\nheaders: {{X-Key: '${{OPENAI_API_KEY}}'}}\n"
+        'request: {messages: "{{messages}}"}\nanswer: choices[0].message.content\n',
+        encoding="utf-8",
+    )
+    more = ["--base-url", url] if kind == "base_url" else []
+    path = made(place, "--full-plan", "--max-calls", "24", "--yes", *more, model=model)
+    assert f" {' '.join(named)}" in " ".join(capsys.readouterr().err.split())  # how to go on
+    variant = next(r["variant_id"] for r in journal.read(path / "verdicts.jsonl"))
+    last = [variant, "--again", "--replicates", "1"] if command == "show" else ["--max-calls", "30"]
+    argv = [command, str(path), *last]
+    server.seen.clear()
+    for extra in ([], wrong):
+        code, told = said(capsys, *argv, *extra)
+        assert code == 2
+        assert "names where its texts would be sent" in told
+        assert " ".join(named) in told
+    assert not server.seen
+    assert said(capsys, *argv, *named)[0] in (0, 3)
+    assert server.seen
+    if kind == "base_url":
+        server.seen.clear()
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+        assert said(capsys, *argv[:-1], "40" if command == "resume" else "1")[0] in (0, 3)
+        assert server.seen
+    server.close()
 
 
 def test_signatures(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -109,14 +109,3 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         waivers.load(write(tmp_path, b"\xff\xfe"))
     with pytest.raises(DataFileError, match="no such file"):
         waivers.load(tmp_path / "none.toml")
-
-
-def test_patterns_take_brackets_as_they_are() -> None:
-    assert waivers.glob("a[b]*?").fullmatch("a[b]cd\ne")
-    assert not waivers.glob("a[b]").fullmatch("ab")
-
-
-def test_an_empty_file_waives_nothing(tmp_path: Path) -> None:
-    record = waivers.apply(read(RECORD), waivers.load(write(tmp_path, "")), DAY)
-    assert record.waivers.items == ()
-    assert waivers.lines(record) == []

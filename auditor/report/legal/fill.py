@@ -23,25 +23,24 @@ Nothing of it is checked, and nothing is filled in for anybody.
 from __future__ import annotations
 
 import datetime
-import difflib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from auditor.core import reading
-from auditor.core.errors import DataFileError
-from auditor.core.reading import from_toml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, create_model
+
+from auditor.core import typed_files
 from auditor.core.record import RunRecord
 from auditor.core.record.base import Responsible
 from auditor.report import document, words
 from auditor.report.document import TO_FILL, Entry, Facts, Section, table
 
-FORMAT = 1
 FIELDS = words.named("fill_fields")
 SIGNATURE = words.named("fill_signature")
 MEASURES = words.named("fill_measures")
 LINES = 4  # of the table of measures, at least
+Filled = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, datetime.date) else value)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,50 +88,28 @@ def section(record: RunRecord) -> Section:
 
 def load(path: Path, pages: Mapping[str, Collection[str]]) -> dict[str, Any]:
     """What somebody filled in, as a record holds it; ``pages`` are the fields that each page alone has."""
-    try:
-        raw = from_toml(reading.text(path))
-    except (OSError, ValueError) as error:
-        raise DataFileError(f"{path}: cannot be read as TOML: {error}") from None
-    if raw.pop("format", None) != FORMAT:
-        raise DataFileError(f"{path}: format must be {FORMAT}")
-    tables = {"signature": SIGNATURE, **pages}
-    measures = raw.pop("measures", [])
-    for name in tables:
-        if not isinstance(raw.get(name, {}), dict):
-            raise DataFileError(f"{path}: {name} is a table: [{name}]")
-    if not isinstance(measures, list) or not all(isinstance(line, dict) for line in measures):
-        raise DataFileError(f"{path}: measures is a list of tables: [[measures]]")
-    top = {name: value for name, value in raw.items() if name not in tables}
-    fields = _texts(path, "", top, FIELDS, {"measures", *tables})
-    lines = [_texts(path, "[[measures]]: ", line, MEASURES) for line in measures]
-    own = {name: _texts(path, f"[{name}]: ", raw.get(name, {}), tables[name]) for name in tables}
+    own: Any = {name: (_table(name, fields), {}) for name, fields in {"signature": SIGNATURE, **pages}.items()}
+    measures: Any = (list[_table("measures", MEASURES)], [])  # type: ignore[misc]
+    whole = _table("responsible", FIELDS, format=(Literal[1], ...), measures=measures, **own)
+    read = typed_files.load_toml(path, whole)[0].model_dump(exclude_defaults=True, exclude={"format"})
+    filled = {name: _filled(values) for name in own if (values := read.pop(name, {}))}
+    lines = map(_filled, read.pop("measures", []))
     return {
         "source": path.name,
-        "fields": fields,
-        "signature": own.pop("signature"),
+        "fields": _filled(read),
+        "signature": filled.pop("signature", {}),
         "measures": [line for line in lines if set(line) - {"finding"}],
-        "pages": {name: values for name, values in own.items() if values},
+        "pages": {name: values for name, values in filled.items() if values},
     }
 
 
-def _texts(
-    path: Path, where: str, values: Mapping[str, Any], known: Collection[str], others: Collection[str] = ()
-) -> dict[str, str]:
-    """What was filled in of the ``known`` fields; ``others`` are names that may be meant by a wrong one."""
-    filled = {}
-    for name, value in values.items():
-        if name not in known:
-            allowed = {*known, *others}
-            near = difflib.get_close_matches(name, allowed, n=1)
-            hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(sorted(allowed))}."
-            raise DataFileError(f"{path}: {where}unknown field {name!r}. {hint}")
-        if isinstance(value, datetime.date):
-            value = value.isoformat()
-        if not isinstance(value, str):
-            raise DataFileError(f"{path}: {where}{name} is a text in quotes")
-        if value.strip():
-            filled[name] = value.strip()
-    return filled
+def _filled(values: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in values.items() if value}
+
+
+def _table(name: str, known: Iterable[str], **more: Any) -> type[BaseModel]:
+    fields: Any = dict.fromkeys(known, (Filled, "")) | more
+    return create_model(name, __config__=ConfigDict(extra="forbid", str_strip_whitespace=True), **fields)
 
 
 def template(pages: Mapping[str, Mapping[str, str]], findings: Iterable[tuple[str, str]]) -> str:
@@ -141,7 +118,7 @@ def template(pages: Mapping[str, Mapping[str, str]], findings: Iterable[tuple[st
         "# What only the people responsible can say, for the legal pages of a report:",
         "#   audit report RUN --format eu-ai-act --fill responsible.toml",
         f'# What stays empty is marked "{TO_FILL}". Nothing of it is checked.',
-        f"format = {FORMAT}",
+        "format = 1",
         *_blank(FIELDS),
         "",
         "[signature]",

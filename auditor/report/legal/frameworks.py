@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal, Self
 
-from auditor.core import reading
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from auditor.core import reading, typed_files
 from auditor.core.errors import DataFileError, UnknownPlugin
 from auditor.core.registry import PAGES
 from auditor.report import words
@@ -23,41 +25,40 @@ NEEDS = words.named("legal_needs")
 EVIDENCE = frozenset({"claims", "accuracy", "counterfactual", "intersections", "rows", "impact", "evidence"})
 FILLED = frozenset({"system", "response", "signature"})  # what people fill in
 NOTHING_HERE = "this record holds no test of that kind"
-STRICT = {"extra": "forbid"}  # pydantic refuses unknown fields
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Clause:
+class Part(BaseModel):
+    """What a file holds; unknown fields are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Clause(Part):
     """One provision: what it asks, and what a report of this kind can give for it."""
 
-    __pydantic_config__: ClassVar = STRICT
     ref: str
     asks: str
-    level: Level
-    gives: str
-    sections: tuple[str, ...]
-    read: str
-    needs: tuple[str, ...] = ()
+    level: Level  # where the record has all ``needs``
     otherwise: Level = "not_covered"
-    fields: tuple[str, ...] = ()
-    source: str = ""
+    needs: tuple[str, ...] = ()  # keys of `NEEDS`
+    gives: str
+    sections: tuple[str, ...]  # keys of `SECTIONS`
+    fields: tuple[str, ...] = ()  # that people fill in
+    read: str  # a key of `READ`
+    source: str = ""  # a key of `Framework.sources`
     consulted: datetime.date | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ground:
+class Ground(Part):
     """A ground of discrimination as a text names it, and the attributes or columns that represent it."""
 
-    __pydantic_config__: ClassVar = STRICT
     name: str
     attributes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Retention:
+class Retention(Part):
     """How long records are kept: ``years`` from ``since``, by ``ref``, which was read as `READ` has it."""
 
-    __pydantic_config__: ClassVar = STRICT
     years: float
     since: str
     ref: str
@@ -70,24 +71,44 @@ class Retention:
         return f"{length} from {self.since} ({self.ref}; {READ[self.read]})"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Framework:
+class Framework(Part):
     """One text, with the date on which it was consulted and how."""
 
-    __pydantic_config__: ClassVar = STRICT
+    format: Literal[1]
     id: str
     title: str
-    within: str
+    within: str  # the title within a sentence
     text: str
     consulted: datetime.date
     how: str
-    sources: dict[str, str]
+    sources: dict[str, str]  # short name → what was read
     notes: tuple[str, ...]
     not_this: tuple[str, ...]
     clauses: tuple[Clause, ...]
-    fields: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, str] = {}  # that only this page has: name → label
     grounds: tuple[Ground, ...] = ()
     retention: tuple[Retention, ...] = ()
+
+    @model_validator(mode="after")
+    def _holds_together(self) -> Self:
+        refs = [clause.ref for clause in self.clauses]
+        wrong = [f"clause {ref!r} is there twice" for ref in refs if refs.count(ref) > 1]
+        for clause in self.clauses:
+            if not clause.sections and "not_covered" not in (clause.level, clause.otherwise):
+                wrong.append(f"{clause.ref}: names no section, so nothing is given")
+            if clause.otherwise == "direct":
+                wrong.append(f"{clause.ref}: a clause that lacks something is not direct evidence")
+        for kind, names, allowed in (
+            ("section", [s for c in self.clauses for s in c.sections], SECTIONS),
+            ("need", [n for c in self.clauses for n in c.needs], NEEDS),
+            ("way of reading", [*(c.read for c in self.clauses), *(r.read for r in self.retention)], READ),
+            ("field", [f for c in self.clauses for f in c.fields], {**fill.FIELDS, **self.fields}),
+            ("source", [c.source for c in self.clauses if c.source], self.sources),
+        ):
+            wrong += [f"no {kind} {name!r}; one of {', '.join(allowed)}" for name in names if name not in allowed]
+        if wrong:
+            raise ValueError(wrong[0])
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,48 +152,12 @@ def load(name: str) -> Framework:
 
 
 def read(path: Path) -> Framework:
-    """Read one file; every field is checked, and unknown ones are refused with a `DataFileError`."""
-    import pydantic
-
-    raw = reading.load_yaml(path)
-    if not isinstance(raw, dict):
-        raise DataFileError(f"{path}: a framework file holds fields, such as id and clauses")
-    if raw.pop("format", None) != 1:
-        raise DataFileError(f"{path}: format must be 1")
-    adapter: pydantic.TypeAdapter[Framework] = pydantic.TypeAdapter(Framework)
-    try:
-        made = adapter.validate_python(raw)
-    except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        *place, name = first["loc"]
-        if first["type"] == "unexpected_keyword_argument":
-            where = f"{place[0]}[{place[1]}]" if place else "the file"
-            raise DataFileError(f"{path}: {where}: unknown field {name!r}") from None
-        raise DataFileError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    for wrong in _wrong(path, made):
-        raise DataFileError(f"{path}: {wrong}")
+    """Read one file; what is wrong is a `DataFileError` with its line."""
+    raw, lines = typed_files.load_yaml(path)
+    made = typed_files.checked(Framework, raw, path, lines)
+    if made.id != path.stem:
+        raise DataFileError(f"{path}: id must be the name of the file; got {made.id!r}")
     return made
-
-
-def _wrong(path: Path, made: Framework) -> list[str]:
-    """What the types of the fields cannot say."""
-    refs = [clause.ref for clause in made.clauses]
-    wrong = [f"id must be the name of the file; got {made.id!r}"] if made.id != path.stem else []
-    wrong += [f"clause {ref!r} is there twice" for ref in refs if refs.count(ref) > 1]
-    for clause in made.clauses:
-        if not clause.sections and "not_covered" not in (clause.level, clause.otherwise):
-            wrong.append(f"{clause.ref}: names no section, so nothing is given")
-        if clause.otherwise == "direct":
-            wrong.append(f"{clause.ref}: a clause that lacks something is not direct evidence")
-    for kind, names, allowed in (
-        ("section", [s for c in made.clauses for s in c.sections], SECTIONS),
-        ("need", [n for c in made.clauses for n in c.needs], NEEDS),
-        ("way of reading", [*(c.read for c in made.clauses), *(r.read for r in made.retention)], READ),
-        ("field", [f for c in made.clauses for f in c.fields], {**fill.FIELDS, **made.fields}),
-        ("source", [c.source for c in made.clauses if c.source], made.sources),
-    ):
-        wrong += [f"no {kind} {name!r}; one of {', '.join(allowed)}" for name in names if name not in allowed]
-    return wrong
 
 
 def cross(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -59,7 +58,7 @@ class LegalPage(Renderer):
         framework = frameworks.load(self.framework)
         if self.framework == OF_OUTCOMES:
             record, evidence = people(record, evidence, self.framework), None
-        made = document(Page.of(framework, record, evidence))
+        made = document(Page(framework, record, evidence))
         if self.form == "-json":
             own = {"format": FORMAT, "framework": self.framework, "record_sha256": head(record.raw)}
             return json.dumps(own | doc.data(made), indent=2, allow_nan=False) + "\n"
@@ -131,36 +130,17 @@ def outcomes_of(record: RunRecord, evidence: object) -> RunRecord | None:
 # -- the page as a document -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
-    """One record mapped to one framework; ``kind`` as in `facts.kind_of`, ``outcomes`` as in `outcomes_of`."""
+    """One record of any kind mapped to one framework; ``kind`` as in `facts.kind_of`."""
 
-    framework: frameworks.Framework
-    record: RunRecord
-    evidence: object
-    outcomes: RunRecord | None
-    kind: str
-    form: fill.Form
-    gates: tuple[facts.Gate, ...]
-    grounds: dict[str, tuple[str, ...]]
-    crossings: tuple[frameworks.Crossing, ...]
-
-    @classmethod
-    def of(cls, framework: frameworks.Framework, record: RunRecord, evidence: object = None) -> Page:
-        """Map a record of any kind to a framework."""
-        outcomes, form = outcomes_of(record, evidence), fill.form(record, framework.id, framework.fields)
-        has, absent = facts.known(record, outcomes, form), facts.absent(record, outcomes)
-        return cls(
-            framework=framework,
-            record=record,
-            evidence=evidence,
-            outcomes=outcomes,
-            kind=facts.kind_of(record),
-            form=form,
-            gates=facts.gates(record),
-            grounds=facts.grounds(framework, record, outcomes),
-            crossings=frameworks.cross(framework, has, absent, form.filled),
-        )
+    def __init__(self, framework: frameworks.Framework, record: RunRecord, evidence: object = None) -> None:
+        self.framework, self.record, self.evidence = framework, record, evidence
+        self.outcomes, self.kind = outcomes_of(record, evidence), facts.kind_of(record)
+        self.form = fill.form(record, framework.id, framework.fields)
+        self.gates = facts.gates(record)
+        self.grounds = facts.grounds(framework, record, self.outcomes)
+        has, absent = facts.known(record, self.outcomes, self.form), facts.absent(record, self.outcomes)
+        self.crossings = frameworks.cross(framework, has, absent, self.form.filled)
 
     @property
     def gate_notes(self) -> tuple[str, ...]:
@@ -472,24 +452,9 @@ def _signature(page: Page) -> Iterator[doc.Block]:
 
 
 BUILDERS: dict[str, Callable[[Page], Iterable[doc.Block]]] = {
-    "claims": _claims,
-    "status": _status,
-    "says": _says,
-    "system": _system,
-    "plan": _plan,
-    "materials": _materials,
-    "grounds": _grounds,
-    "accuracy": _accuracy,
-    "controls": _controls,
-    "counterfactual": _counterfactual,
-    "intersections": _intersections,
-    "rows": _rows,
-    "impact": _impact,
-    "evidence": _evidence,
-    "response": _response,
-    "crosswalk": _crosswalk,
-    "limits": _limits,
-    "statistics": _statistics,
-    "provenance": _provenance,
-    "signature": _signature,
-}
+    builder.__name__.removeprefix("_"): builder
+    for builder in (
+        _claims, _status, _says, _system, _plan, _materials, _grounds, _accuracy, _controls, _counterfactual,
+        _intersections, _rows, _impact, _evidence, _response, _crosswalk, _limits, _statistics, _provenance, _signature,
+    )
+}  # fmt: skip
