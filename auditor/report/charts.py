@@ -43,12 +43,8 @@ def svg(name: str, title: str, desc: str, height: int, body: Iterable[str], kind
     return Markup(drawing)  # noqa: S704 - every text in it went through safe()
 
 
-def _row(text: str, y: int) -> str:
-    return f'<text class="row" x="0" y="{y}">{safe(text)}</text>'
-
-
-def _sub(text: str, y: int) -> str:
-    return f'<text class="sub" x="0" y="{y}">{safe(text)}</text>'
+def _text(kind: str, text: str, y: int) -> str:
+    return f'<text class="{kind}" x="0" y="{y}">{safe(text)}</text>'
 
 
 def _upright(kind: str, x: str, top: int, bottom: int) -> str:
@@ -94,8 +90,8 @@ def net(
         if label != last:
             y += 18
             last = label
-            body.append(_row(label, y - 4))
-        body.append(_sub(subject, y + 15))
+            body.append(_text("row", label, y - 4))
+        body.append(_text("sub", subject, y + 15))
         body.append(_mark(at, (e.scale * e.low, e.scale * e.high), e.scale * e.value, kind, y + 11))
         y += LINE + 4
     axis = [
@@ -123,7 +119,7 @@ def ratios(rows: Sequence[tuple[Category, str]], *, name: str, title: str) -> Ma
         y += 18
         kind = "shown" if row.alarm else "bounded"
         mark = _mark(at, row.interval, row.impact_ratio or 0.0, kind, y + 11, RATIOS)
-        body += [_row(row.category, y - 4), _sub(text, y + 15), mark]
+        body += [_text("row", row.category, y - 4), _text("sub", text, y + 15), mark]
         y += LINE + 4
     frame = [_tick(at(t), y, f"{t:g}") for t in (0, 0.5, 1.0, 1.5)] + [_tick(at(0.8), y, "0.80", "noise")]
     listed = "; ".join(f"{row.category} {text}" for row, text in rows)

@@ -198,11 +198,6 @@ def reason(claim: Claim) -> str:
     return words.visible("; ".join(filter(None, said)), newlines=False)
 
 
-def too_few(claim: Claim) -> str:
-    """How many texts there are of an attribute that was not tested."""
-    return f"{words.plural(claim.texts, 'text')}, {MIN_TEXTS} are needed" if claim.texts < MIN_TEXTS else ""
-
-
 def chance(p: float | None) -> str:
     """How many of 100 runs of a model without the difference would show one like it, as a sentence."""
     if p is None:
@@ -390,12 +385,8 @@ def _scope(record: RunRecord, claim: Claim) -> str:
         return f"It holds for the recorded wording{of}; other wordings were not recorded."
     if claim.scope != "words" or claim.verdict != "shown":
         return ""
-    mine = [
-        w
-        for one in written(record)
-        if one.attribute == claim.attribute and one.group in claim.groups
-        for w in one.words
-    ]
+    by_group = written(record).items()
+    mine = [w for (name, group), own in by_group if name == claim.attribute and group in claim.groups for w in own]
     if not mine:
         return "It is about the few words used for the group, not about the group."
     named = [f"“{words.visible(word, newlines=False)}”" for word in mine[:MOST_WORDS]]
@@ -403,26 +394,17 @@ def _scope(record: RunRecord, claim: Claim) -> str:
     return f"It is about the words {words.listing([*named, *([f'{left} more'] if left else [])])}, not about the group."
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """The words that were written for one group of an attribute."""
-
-    attribute: str
-    group: str
-    words: tuple[str, ...]
-
-
-def written(record: RunRecord) -> tuple[Words, ...]:
-    """Groups and their words, from the diagnosis of words; none where the record has none."""
+def written(record: RunRecord) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return the words that were written for each (attribute, group), from the diagnosis of words."""
     tokens = [t for section in record.tokens for t in section.tokens]
     by_group: dict[tuple[str, str], set[str]] = {}
     known: set[tuple[str, str]] = set()
     for token in sorted(tokens, key=lambda t: "," in t.group):
         key = (token.family, token.token)
-        if "," not in token.group or key not in known:
+        if "," not in token.group or key not in known:  # next to words for another group: listed with its own alone
             by_group.setdefault((token.family, token.group), set()).add(token.token)
         known.add(key)
-    return tuple(Words(*key, tuple(sorted(mine))) for key, mine in sorted(by_group.items()))
+    return {key: tuple(sorted(mine)) for key, mine in sorted(by_group.items())}
 
 
 def of_finding(record: RunRecord, finding: Finding) -> Statement | None:
@@ -473,7 +455,9 @@ def _not_tested(record: RunRecord) -> Iterator[str]:
     for attribute, mine in net.items():
         if attribute not in known:
             best = max(mine, key=lambda c: c.texts)
-            why = too_few(best) or reason(best)
+            why = reason(best)
+            if best.texts < MIN_TEXTS:
+                why = f"{words.plural(best.texts, 'text')}, {MIN_TEXTS} are needed"
             if attribute in edited and not best.texts:  # texts were changed, and no two answers can be compared
                 lost = any(n for kind, n in record.counts.lost.items() if kind != "failed")
                 why = "no answer could be read" if lost else "no answers to compare"

@@ -4,32 +4,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from auditor.run.audit import plan_record, require_same_inputs, run_audit, run_sync
+    from auditor.run.audit import plan_record, run_audit, run_sync
     from auditor.run.dryrun import estimate
     from auditor.run.loop import Loop
-    from auditor.run.preparation import Parts, plan_of, prepare
-    from auditor.run.state import Tally, silent
+    from auditor.run.preparation import plan_of, prepare
 
-__all__ = [
-    "Loop",
-    "Parts",
-    "Tally",
-    "estimate",
-    "plan_of",
-    "plan_record",
-    "prepare",
-    "require_same_inputs",
-    "run_audit",
-    "run_sync",
-    "silent",
-]
+__all__ = ["Loop", "estimate", "plan_of", "plan_record", "prepare", "run_audit", "run_sync"]
 # Imported when it is asked for: rows need frozen plans of this package, and none of its loop.
-_HOME = dict.fromkeys(("plan_record", "require_same_inputs", "run_audit", "run_sync"), "audit")
-_HOME |= dict.fromkeys(("Parts", "plan_of", "prepare"), "preparation") | {"estimate": "dryrun", "Loop": "loop"}
-_HOME |= dict.fromkeys(("Tally", "silent"), "state")
+_HOME = {"Loop": "loop", "estimate": "dryrun", "plan_of": "preparation", "prepare": "preparation"}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(name)
-    return getattr(import_module(f"auditor.run.{_HOME[name]}"), name)
+    return getattr(import_module(f"auditor.run.{_HOME.get(name, 'audit')}"), name)

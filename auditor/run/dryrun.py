@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from random import Random
@@ -120,7 +120,11 @@ class Ahead:
             return self
         left = remade(parts, plan=plan.but(attributes=others))
         left.facts[FEW] = lacking
-        return Ahead(left, [(case, checks) for case, checks in map(_without(lacking), self._cases) if case.variants])
+        kept = []
+        for case, checks in self._cases:
+            if fewer := tuple(v for v in case.variants if lacking.keys().isdisjoint(v.attributes)):
+                kept.append((dataclasses.replace(case, variants=fewer), checks))
+        return Ahead(left, kept)
 
     def lacking(self) -> tuple[dict[str, dict[str, int]], tuple[str, ...]]:
         """The attributes with too few texts for a difference of 30 points, and the others."""
@@ -267,16 +271,6 @@ def _sample(parts: Parts) -> dict[str, float]:
             out[_id(texts[n])] = 1 / chance
     total = sum(out.values())
     return {text: weight * len(texts) / total for text, weight in out.items()}
-
-
-def _without(attributes: Collection[str]) -> Callable[[Checked], Checked]:
-    """What leaves the versions about ``attributes`` out of a case."""
-
-    def left(one: Checked) -> Checked:
-        kept = tuple(v for v in one[0].variants if not set(attributes) & set(v.attributes))
-        return dataclasses.replace(one[0], variants=kept), one[1]
-
-    return left
 
 
 def cases_of(parts: Parts) -> Iterator[tuple[Case, Mapping[str, Check]]]:

@@ -23,7 +23,7 @@ from auditor.core.errors import ConfigError, WrongType
 from auditor.core.options import keywords, near
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
-from auditor.core.types import SourceText, names
+from auditor.core.types import names
 from auditor.run.audit import run_sync
 from auditor.run.result import Result, run_plan
 from auditor.run.state import silent
@@ -47,12 +47,6 @@ def _as_models(model: Any, task: str, options: Mapping[str, Any]) -> tuple[tuple
 
     adapters = list(map(adapter, several))
     return tuple(a.name for a in adapters), adapters
-
-
-def _texts_of(plan: Plan, data: object) -> Sequence[SourceText]:
-    from auditor import tasks
-
-    return tasks.read_given(data, columns=plan.columns, limit=plan.limit)
 
 
 def _filed(data: Any, folder: Path) -> Path | None:
@@ -97,10 +91,12 @@ async def aaudit(
     plan = Plan.of({"task": task, "models": specs, "data": file, "out": str(out or "reports"), **options})
     if data is None or file is not None:
         return await run_plan(plan, models=adapters, seeds=None, observe=observe, write=out is not None)
+    from auditor import tasks
+
     with TemporaryDirectory() as passing:  # what is not written stays nowhere
         kept = out is not None and not plan.redact
         path = _filed(data, Path(plan.out if kept else passing))
-        seeds = _texts_of(plan, data) if path is None else None
+        seeds = tasks.read_given(data, columns=plan.columns, limit=plan.limit) if path is None else None
         plan = plan if path is None else plan.model_copy(update={"data": str(path)})
         return await run_plan(plan, models=adapters, seeds=seeds, observe=observe, write=out is not None)
 

@@ -229,21 +229,19 @@ def _plan(page: Page) -> Iterator[doc.Block]:
 
 def _materials(page: Page) -> Iterator[doc.Block]:
     yield doc.Facts("What the figures rest on", facts.materials(page.record), grid=True)
-    by_attribute: dict[str, list[claimed.Words]] = {}
-    for one in claimed.written(page.record):
-        by_attribute.setdefault(one.attribute, []).append(one)
+    by_attribute: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
+    for (name, group), own in claimed.written(page.record).items():
+        by_attribute.setdefault(name, []).append((words.group(group), own))
     lines = (
-        (name, words.count(sum(len(w.words) for w in mine)), "; ".join(map(_written, mine)))
+        (
+            name,
+            words.count(sum(len(own) for _, own in mine)),
+            "; ".join(group if own == (group,) else f"{group}: {', '.join(own)}" for group, own in mine),
+        )
         for name, mine in by_attribute.items()
     )
     caption = "Groups, and every word that was written for them; a group whose only word is its name is listed alone"
     yield doc.table(caption, "Attribute | #Words | Groups: words", lines)
-
-
-def _written(one: claimed.Words) -> str:
-    """``women: she, woman``; the name alone where it is the only word."""
-    name = words.group(one.group)
-    return name if one.words == (name,) else f"{name}: {', '.join(one.words)}"
 
 
 def _grounds(page: Page) -> Iterator[doc.Block]:
