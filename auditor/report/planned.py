@@ -13,15 +13,11 @@ from auditor.text import languages
 
 def lines(expected: Plain | ExpectedRows | ExpectedTexts | None) -> list[str]:
     """Return sentences about what a plan is expected to ask and to show; plain as a frozen plan holds it."""
+    if isinstance(expected, Mapping) and expected:
+        expected = part(expected, ExpectedRows if expected.get("kind") == "rows" else ExpectedTexts)
     if isinstance(expected, ExpectedRows):
         return _rows(expected)
-    if isinstance(expected, ExpectedTexts):
-        return _texts(expected)
-    if not expected:
-        return []
-    if expected.get("kind") == "rows":
-        return _rows(part(expected, ExpectedRows))
-    return _texts(part(expected, ExpectedTexts))
+    return _texts(expected) if isinstance(expected, ExpectedTexts) else []
 
 
 def frozen(record: RunRecord) -> list[str]:
