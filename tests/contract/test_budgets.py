@@ -12,9 +12,9 @@ from auditor.core.plan import Plan
 
 PACKAGE = Path(__file__).resolve().parents[2] / "auditor"
 LINES = {  # of Python, and what they shall become
-    "report": 6665,  # 4,600
+    "report": 6565,  # 4,600
     "measure": 6283,  # 5,200
-    "run": 6815,  # 4,600
+    "run": 6710,  # 4,600
     "models": 6615,  # 4,400
     "tables": 5143,  # 4,400
     "perturb": 5861,  # 5,000
@@ -27,7 +27,7 @@ LINES = {  # of Python, and what they shall become
     "text": 1471,  # 1,400
     "testing": 600,  # 600
 }
-MOST = 60563  # in all; the target is 44,000
+MOST = 60360  # in all; the target is 44,000
 
 
 def lines(folder: Path) -> int:
