@@ -14,7 +14,8 @@ from auditor.text import languages
 def lines(expected: Plain | ExpectedRows | ExpectedTexts | None) -> list[str]:
     """Return sentences about what a plan is expected to ask and to show; plain as a frozen plan holds it."""
     if isinstance(expected, Mapping) and expected:
-        expected = part(expected, ExpectedRows if expected.get("kind") == "rows" else ExpectedTexts)
+        rows = expected.get("kind") == "rows"
+        expected = part(expected, ExpectedRows) if rows else part(expected, ExpectedTexts)
     if isinstance(expected, ExpectedRows):
         return _rows(expected)
     return _texts(expected) if isinstance(expected, ExpectedTexts) else []
