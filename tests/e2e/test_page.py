@@ -32,7 +32,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 AXE = Path(os.environ.get("AXE") or ROOT / ".venv/node/node_modules/axe-core/axe.min.js")
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 EXAMPLES = sorted((ROOT / "reports/examples").rglob("*.html"))
-WIDTHS = {"desktop": (1280, 900), "phone": (390, 844), "small": (360, 740)}
+WIDTHS = {"desktop": (1280, 900), "phone": (360, 740)}
 
 
 def many(n: int) -> str:
