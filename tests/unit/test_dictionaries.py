@@ -104,7 +104,7 @@ slots:
         (("pos: NN", "part: NN"), r"field slots.adult.sg.part"),
         (("young: youngster", "young: 3"), "3 is not text"),
         (("young: youngster", "young: '**'"), "no letter or digit"),
-        (("young: youngster", "young: [youth, youth]"), "stands twice"),
+        (("young: youngster", "young: [youth, youth]"), "is twice in group"),
         (("pos: NN", "needs: magic"), "'magic' is not a condition"),
         (("young: {}", "young: {fallback: none}"), "field groups.young.fallback"),
         (("young: {}", "young: {colour: red}"), "field groups.young.colour"),

@@ -127,3 +127,10 @@ def test_a_plan_of_few_texts_says_before_the_first_call_that_it_decides_little()
     said.clear()
     planned(Plan(models=("reviews",)), seeds=TEXTS[:30], observe=said.append)
     assert said == []
+
+
+def test_a_rejected_pair_leaves_its_level_to_the_groups_of_its_attribute() -> None:
+    # gender: the pair and one group; race: three groups.
+    found = holm_in_blocks([0.001, 0.02, 0.02, 0.5, 0.5], [0.9, 0.1, 0.3, 0.3, 0.4], "ggrrr")
+    assert found[1] == pytest.approx(0.04), "all of its attribute's half, not a tenth of it"
+    assert found[2] > 0.05

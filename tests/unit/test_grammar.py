@@ -16,6 +16,7 @@ from auditor.core.types import Case, Verdict
 from auditor.perturb import grammar
 from auditor.perturb.edits import apply
 from auditor.perturb.grammar.cases import GrammarSuite
+from auditor.perturb.grammar.draw import error_weights
 
 GOOD = """\
 format: 1
@@ -279,3 +280,15 @@ def test_directed_cases_enter_no_rate() -> None:
     rate = next(e for e in result.estimates if e["name"] == "violation_rate" and not e["directions"] and not e["kind"])
     assert rate["estimate"]["n"] == rows["rand"]["cases"] == 150
     assert rate["estimate"]["value"] == pytest.approx(rows["rand"]["violations"] / rows["rand"]["tests"])
+
+
+def test_error_rates_follow_algorithm_2(small: grammar.Grammar) -> None:
+    counts = {("mood", 0): 4, ("mood", 1): 4, ("mood", 2): 8}
+    errors = {("mood", 0): 2, ("mood", 2): 1}
+    weights = error_weights(small, counts, errors)
+    assert weights["mood"].tolist() == pytest.approx([0.8, 0, 0.2, 0, 0])
+    assert weights["who"].tolist() == pytest.approx([1 / 6] * 6)  # nothing erred: as RAND
+    squared = error_weights(small, counts, errors, power=2)
+    assert squared["mood"].tolist() == pytest.approx([16 / 17, 0, 1 / 17, 0, 0])
+    mixed = error_weights(small, counts, errors, mix=1)
+    assert mixed["mood"].tolist() == pytest.approx([0.2] * 5)

@@ -421,3 +421,25 @@ def test_rows_at_a_path(tmp_path: Path) -> None:
         answer_files.read([file], "$.nothing[*]")
     with pytest.raises(ConfigError, match="no JSON path"):
         answer_files.read([file], "$.[")
+
+
+def test_a_column_for_each_identity(tmp_path: Path) -> None:
+    rng, rows = Random(3), ["item,black woman,black man,white woman,white man"]
+    for n in range(40):
+        base = rng.uniform(-1, 1)
+        rows.append(f"{n},{base - 5},{base - 5},{base},{base}")
+    (file := tmp_path / "a.csv").write_text("\n".join(rows), encoding="utf-8")
+    wide = {
+        f"{race} {noun}": {"race": race, "gender": gender}
+        for race in ("black", "white")
+        for noun, gender in (("woman", "female"), ("man", "male"))
+    }
+    found = differences([file], Roles(text=("item",), answer="score", kind="number", wide=wide))
+    assert found == pytest.approx({("recorded", "race"): -5.0, ("recorded", "gender"): 0.0}, abs=1e-6)
+
+
+def test_an_id_of_each_row_is_no_text(tmp_path: Path) -> None:
+    rows = [f'{n},"Hire the {g}?",{g},{t},{v}' for n, (t, g, v) in enumerate(scored())]
+    (file := tmp_path / "a.csv").write_text("\n".join(["id,prompt,gender,job,score", *rows]), encoding="utf-8")
+    roles = inference.infer(answer_files.read([file]))
+    assert (roles.text, roles.format) == (("job",), ())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import re
 from pathlib import Path
@@ -385,3 +387,25 @@ def test_outcomes_of_people_beside_a_run_over_rows(folder: Path, capsys: Capture
     for name in ("ll144", "eu-ai-act"):
         assert main.run(["report", str(path), "--format", name]) == 0, capsys.readouterr().err
         assert "Female" in (path / f"report.{name}.html").read_text(encoding="utf-8")
+
+
+def test_the_csv_holds_the_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = call(capsys, "report", folder, "--format", "csv", "--out", "-")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    female = next(r for r in rows if (r["table"], r["category"]) == ("sex", "Female"))
+    assert (int(female["n"]), int(female["x"]), female["impact_ratio_exact"]) == (120, 51, "17/20")
+    assert float(female["rate"]) == 51 / 120
+    assert len(rows) == 2 + 7 + 14
+
+
+def test_dates_and_test_data_go_into_the_draft(capsys: pytest.CaptureFixture[str], people: Path) -> None:
+    _, text, _ = run(
+        capsys, "--data", people, *BASE, "--selected", "ok", "--audit-date", "2026-10-01", "--data-kind", "test",
+        "--test-data-reason", "new tool", "--test-data-generation", "volunteers", "--source", "tool 3",
+        "--format", "json",
+    )  # fmt: skip
+    fields = {e.label: e.value for e in outcome_report.items(read(json.loads(text)))}
+    assert fields["Date of the bias audit"] == "2026-10-01"
+    assert fields["Distribution date"] is None
+    assert fields["Why no historical data were used"] == "new tool"
+    assert fields["Source and explanation of the data"] == "tool 3"

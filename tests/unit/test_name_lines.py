@@ -11,12 +11,13 @@ import pytest
 
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
-from auditor.core.types import Case, SourceText, Variant, id_of, is_beside
+from auditor.core.types import Case, Check, SourceText, Variant, id_of, is_beside
 from auditor.measure.observations import Arm, shape_of
 from auditor.perturb.dictionaries import Dictionary, load
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.name_lines import END, SUITES, Lines, full_names, line_end
 from auditor.run.preparation import prepare
+from auditor.run.rounds import checked
 from auditor.tasks import load as load_task
 from auditor.testing import check_suite
 
@@ -202,3 +203,17 @@ def test_two_cases_of_one_text_are_one_unit_and_change_different_attributes() ->
     ]
     both = [{a for v in real(c) for a in v.attributes} for c in found[:2]]
     assert both[0].isdisjoint(both[1])
+
+
+class Refusing:
+    """A check that lets nothing pass."""
+
+    def check_many(self, given: Sequence[Case]) -> list[list[Check]]:
+        return [[Check(variant_id=v.id, check="none.v1", status="invalid") for v in case.variants] for case in given]
+
+
+def test_a_line_is_not_parsed() -> None:
+    words, name = cases(HERS)
+    found = checked(Refusing(), [words, name])
+    assert {found[v.id].status for v in words.variants} == {"invalid"}
+    assert {found[v.id].status for v in name.variants} == {"valid"}

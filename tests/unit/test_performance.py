@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from auditor import audit
+from auditor.core.record import read
 from auditor.core.record.measured import Gold
 from auditor.measure import answer_quality
 from auditor.measure.answer_quality import Original
+from auditor.report import also_measured
 
 
 def rows(pairs: list[tuple[Any, Any]], **groups: str) -> list[Original]:
@@ -77,3 +79,18 @@ def test_labels_do_not_select_texts(tmp_path: Path) -> None:
 
 
 # -- as reports show it ------------------------------------------------------------------------------
+
+
+def section(originals: list[Original], **gold: Any) -> dict[str, Any]:
+    counts = {"given": 3, "mapped": 3, "unmapped": 0, "examples": [], "missing": 0} | gold
+    models = [answer_quality.table("m", "bare", originals)]
+    return {"performance": {"source": "reviews.csv", "gold": counts, "models": models}}
+
+
+@pytest.mark.parametrize(("texts", "named"), [(5, ["all texts"]), (6, ["all texts", "race: pacific islander"])])
+def test_groups_of_few_texts_are_in_the_record_only(texts: int, named: list[str]) -> None:
+    record = read(section(rows([("a", "a")] * texts, race="pacific_islander"), unmapped=2, examples=["7", "9"]))
+    (made,) = also_measured.performance(record, {("m", "bare"): "m, bare"}, "label")
+    assert [line[1] for line in made.tables[0].lines] == named
+    assert made.tables[0].lines[0][0] == "m, bare"
+    assert "2 labels in the data name no label of the task ('7', '9') and are left out." in made.notes

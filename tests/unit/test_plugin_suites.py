@@ -184,3 +184,7 @@ def test_a_suite_that_wanders_is_found() -> None:
     problems = {f.problem for f in check_suite(Wandering)}
     assert "two suites with the same options and seed make other cases" in problems
     assert "two cases have this id" in problems
+
+
+def test_no_suite_of_ours_is_left_out() -> None:
+    assert {n for n in SUITES.names() if not n.startswith("acme/")} == set(OPTIONS)

@@ -13,7 +13,7 @@ from auditor.core.errors import AuthFailed, ConfigError, RunFolderError, UserErr
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import SourceText
-from auditor.run.result import audit_plan, load, replay, score
+from auditor.run.result import audit_plan, load, replay, resume, score
 from auditor.store.folder import RunFolder
 
 TEXTS = (
@@ -159,3 +159,20 @@ def test_an_error_that_quotes_a_text_ends_a_redacted_run_without_quoting_it(tmp_
     assert "auth-failed" in told
     told += "\n".join(map(_readable, (p for p in tmp_path.rglob("*") if p.is_file())))
     assert "zephyrine" not in told
+
+
+def test_a_cut_off_run_goes_on_with_the_labels_it_has(tmp_path: Path) -> None:
+    data = tmp_path / "texts.txt"
+    data.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    plan = Plan(models=("reviews",), out=str(tmp_path / "runs"), attributes=("gender",), redact=True, data=str(data))
+    whole = audit_plan(plan)
+    path = whole.path
+    assert path is not None
+    lines = (path / "responses.jsonl").read_bytes().splitlines(keepends=True)
+    (path / "responses.jsonl").write_bytes(b"".join(lines[: len(lines) // 2]))
+    for name in ("run.json", "verdicts.jsonl"):
+        (path / name).unlink()
+    again = resume(path)
+    assert again.record["estimates"] == whole.record["estimates"]
+    assert again.record["counts"]["violations"] == whole.record["counts"]["violations"]
+    assert len((path / "responses.jsonl").read_bytes().splitlines()) == len(lines)

@@ -95,3 +95,11 @@ def test_imported_answers_have_no_texts(tmp_path: Path) -> None:
     assert cli.run(["import", str(tmp_path / "a.csv"), "--out", str(tmp_path / "runs")]) == 0
     with pytest.raises(ConfigError, match="holds no texts"):
         load(next((tmp_path / "runs").glob("2*"))).to_pandas()
+
+
+def test_texts_of_one_source_are_one_text_of_a_claim() -> None:
+    options = CASES["texts of one source"] | {"attributes": "gender", "out": None}
+    together = audit(**options)
+    apart = audit(**options | {"columns": {}})
+    assert max(c["texts"] for c in together.record["claims"]) <= len(WHO)
+    assert max(c["texts"] for c in apart.record["claims"]) > 5 * len(WHO)
