@@ -162,7 +162,7 @@ def test_shares_of_refusals_do_not_stand_under_a_label(capsys: Capture) -> None:
         refuses = number % 20 if women.search(text) else not number % 5
         return "I'm sorry, but I can't help with that." if refuses else ("positive", "negative")[number % 2]
 
-    reviews(30)
+    reviews()
     with Server(reply, delay_s=0) as server:
         options = [
             "--full-plan", "--model", "openai:one", "--base-url", server.url, "--max-calls", "4000", "--no-cache",
