@@ -1,4 +1,4 @@
-"""Settings: flags beat audit.toml, which beats the defaults; every mistake is one clear message."""
+"""Settings and options, those that were removed included; every mistake is one clear message."""
 
 from __future__ import annotations
 

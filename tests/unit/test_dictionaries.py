@@ -1,4 +1,4 @@
-"""Everyday words that look like group words, and group words where they mean a person."""
+"""Dictionary files; group words where they mean a person, and everyday words that look like them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of the documentation run: Python blocks and commands; files they name are written."""
+"""The examples of the documentation, of docstrings and of the notebook run."""
 
 from __future__ import annotations
 

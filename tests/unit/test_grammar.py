@@ -1,4 +1,4 @@
-"""Grammar files: what is read, what is refused, with file and line, also through the command line."""
+"""Grammar files and what they refuse; the cases, placebos and phases of the grammar suite."""
 
 from __future__ import annotations
 

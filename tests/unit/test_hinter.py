@@ -1,4 +1,4 @@
-"""HInter's own mutation: lower-cased, word boundaries, one pair after the other."""
+"""HInter's own mutation, and its figures by pair, order and in all."""
 
 from __future__ import annotations
 

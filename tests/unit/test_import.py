@@ -1,4 +1,4 @@
-"""Recorded answers as a run: files, mapping, what is counted, claims that do not depend on the order of rows."""
+"""Recorded answers as a run: files of many forms, mapping, what is counted, planted differences."""
 
 from __future__ import annotations
 
@@ -168,17 +168,17 @@ def test_a_text_has_one_source(tmp_path: Path) -> None:
 TEXTS = 40
 
 
-def written_of_shapes(path: Path, header: str, rows: list[list[object]]) -> answer_files.Table:
+def laid_out(path: Path, header: str, rows: list[list[object]]) -> answer_files.Table:
     held = io.StringIO()
     csv.writer(held).writerows([header.split(), *rows])
     path.write_text(held.getvalue(), encoding="utf-8")
     return answer_files.read([path])
 
 
-def net_of_shapes(table: answer_files.Table, roles: Roles | None = None) -> dict[str, Claim]:
+def by_model(table: answer_files.Table, roles: Roles | None = None) -> dict[str, Claim]:
     """The difference between women and men, by model."""
     seen = observe.observe(table, roles or inference.infer(table))
-    return {c.model: c for c in claims(seen.table, seen.question) if c.family == "net_of_shapes"}
+    return {c.model: c for c in claims(seen.table, seen.question) if c.family == "net"}
 
 
 def rated(seed: int = 1) -> list[tuple[str, str, float]]:
@@ -193,16 +193,14 @@ def close(claim: Claim, value: float) -> bool:
 
 
 def test_a_column_for_each_model(tmp_path: Path) -> None:
-    table = written_of_shapes(
-        tmp_path / "a.csv", "question gender gpt-4 claude", [[t, g, s, 50] for t, g, s in rated()]
-    )
+    table = laid_out(tmp_path / "a.csv", "question gender gpt-4 claude", [[t, g, s, 50] for t, g, s in rated()])
     with pytest.raises(ConfigError, match=r"wide"):
         inference.infer(table)
     roles = Roles(
         text=("question",), answer="rating", kind="number", groups={"gender": "gender"},
         wide={"gpt-4": {"model": "gpt-4"}, "claude": {"model": "claude"}},
     )  # fmt: skip
-    found = net_of_shapes(table, roles)
+    found = by_model(table, roles)
     assert close(found["gpt-4"], 4)
     assert found["claude"].estimate == 0
 
@@ -289,7 +287,7 @@ GENDERS = ("female", "male")
 ROWS = [(f"t{n}", gender, 5 + n % 3 - (gender == "male")) for n in range(8) for gender in GENDERS]
 
 
-def written_of_formats(path: Path, document: Any) -> Path:
+def stored(path: Path, document: Any) -> Path:
     path.write_text(json.dumps(document), encoding="utf-8")
     return path
 
@@ -337,7 +335,7 @@ def test_logs_of_inspect(tmp_path: Path) -> None:
         archive.writestr("summaries.json", json.dumps([{"id": "t0"}] * 99))
         for one in samples:
             archive.writestr(f"samples/{one['id']}_epoch_{one['epoch']}.json", json.dumps(one))
-    for file in (written_of_formats(tmp_path / "log.json", log), packed):
+    for file in (stored(tmp_path / "log.json", log), packed):
         table = answer_files.read([file])
         assert not any(name.startswith(("messages", "events")) for name in table.columns)
         roles = inference.infer(table)
@@ -400,7 +398,7 @@ def test_spans_of_traces(tmp_path: Path) -> None:
         for n, (text, gender, score) in enumerate(ROWS)
     ]
     document = {"resourceSpans": [{"scopeSpans": [{"spans": spans[:5]}, {"spans": spans[5:]}]}]}
-    table = answer_files.read([written_of_formats(tmp_path / "traces.json", document)])
+    table = answer_files.read([stored(tmp_path / "traces.json", document)])
     checked(table, inference.infer(table), "some-model")
 
 
@@ -414,7 +412,7 @@ def test_rows_at_a_path(tmp_path: Path) -> None:
         }
         for text, gender, score in ROWS
     ]
-    file = written_of_formats(tmp_path / "runs.json", {"examples": [{"id": 1}] * 99, "data": {"runs": runs}})
+    file = stored(tmp_path / "runs.json", {"examples": [{"id": 1}] * 99, "data": {"runs": runs}})
     table = answer_files.read([file], "$.data.runs[*]")
     checked(table, inference.infer(table), "some-model")
     with pytest.raises(ConfigError, match="no objects there"):

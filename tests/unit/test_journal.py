@@ -1,4 +1,4 @@
-"""What a run keeps of each prompt and answer: the same as plain dictionaries of lists, in less memory."""
+"""Journals: chains, torn lines, full disks; and the index of prompts and answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""Edits of one text: words, case, agreement, persons, hostile characters and published defects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report and a finished run name as the next command: it works from where the run was started."""
+"""The next command that a report or a finished run names works; the list of models."""
 
 from __future__ import annotations
 

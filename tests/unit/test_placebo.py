@@ -1,4 +1,4 @@
-"""Placebo arms of the same form as what they stand against, for every suite; and who may read them."""
+"""Placebo edits have the shape of the edits that they are compared with, in texts and in grammars."""
 
 from __future__ import annotations
 

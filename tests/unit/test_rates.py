@@ -1,4 +1,4 @@
-"""The reason beside a verdict says what kept a difference from being shown."""
+"""Rates of changes, the findings from them, and the reason beside a verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large families of claims and rare changes: what the tests can show and bound must not depend on a fixed number"""
+"""Intervals, tests of paired texts and p values, by hand, by other packages and in simulations."""
 
 from __future__ import annotations
 
@@ -259,10 +259,6 @@ def test_one_fail_among_any_number_of_draws(n: int) -> None:
     assert (1 - high, 1 - low) == pytest.approx(other, abs=1e-12)
 
 
-def rng_of_edges() -> np.random.Generator:
-    return np.random.default_rng(5)
-
-
 def test_the_effective_size_is_never_more_than_the_variants() -> None:
     # Seeds that are more alike than chance would have them: 49 with one event of two, one with both.
     found = korn_graubard([1] * 49 + [2], [2] * 50)
@@ -295,7 +291,7 @@ def free_text(seeds: int, *, p_noise: float | None) -> text_pairs.Difference:
     place = About("m", "plain", ("a",))
     measured = {case: [Pair(place, case, "v", 0.5)] for case in d}
     row = text_pairs._row(text_pairs.Difference(about=place, metric="wording", unit=""), d, measured)
-    return text_pairs._beside_placebo(row, d, dict.fromkeys(d, 0.0), p_noise, rng=rng_of_edges(), resamples=1999)
+    return text_pairs._beside_placebo(row, d, dict.fromkeys(d, 0.0), p_noise, rng=rng(5), resamples=1999)
 
 
 def test_free_text_needs_both_comparisons() -> None:
@@ -308,7 +304,7 @@ def test_the_real_way_to_deal_answers_is_as_likely_as_any_other() -> None:
     def dealt(seeds: int, ways: tuple[float, ...]) -> float:
         place = About("m", "plain", ("a",))
         given = {f"c{n}": [Pair(place, f"c{n}", "v", 0.0, splits=ways)] for n in range(seeds)}
-        return text_pairs._dealt(given, given, rng=rng_of_edges(), resamples=3999)
+        return text_pairs._dealt(given, given, rng=rng(5), resamples=3999)
 
     assert dealt(1, (1.0, 0.0)) == pytest.approx(0.5, abs=0.03)
     assert dealt(2, (1.0, 0.0, 0.0)) == pytest.approx(1 / 9, abs=0.02)

@@ -1,4 +1,4 @@
-"""The parser: one tree per sentence, one parse per distinct sentence, no influence of batch mates."""
+"""Articles and verbs, sentences, and parses."""
 
 from __future__ import annotations
 

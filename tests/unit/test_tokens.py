@@ -1,4 +1,4 @@
-"""Token diagnosis: planted tokens are found, chance and degenerate families are not made into findings."""
+"""Words that stand out: planted ones are found, chance makes few, and each case counts once."""
 
 from __future__ import annotations
 
