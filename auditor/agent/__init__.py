@@ -46,22 +46,22 @@ class AgentResult:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The session as plain data, with the figures of its runs."""
+        """Return the session as plain data, with the figures of its runs."""
         return plain(self.session)
 
     @property
     def complete(self) -> bool:
-        """Whether the session came to its own end, every run whole, and a fresh run tested the goal."""
+        """Return whether the session came to its own end, every run whole, and a fresh run tested the goal."""
         return self.session.status == "complete"
 
     @property
     def questions(self) -> list[dict[str, Any]]:
-        """One entry per model and attribute set, with the verdict of the session."""
+        """Return one entry per model and attribute set, with the verdict of the session."""
         return list(self.record["questions"])
 
     @property
     def runs(self) -> list[Any]:
-        """The `auditor.run.result.Result` of each run that has one."""
+        """Return the `auditor.run.result.Result` of each run that has one."""
         from auditor.run.result import load as load_run
 
         return [load_run(self.path / str(entry.folder)) for entry in self.session.done]
@@ -101,7 +101,7 @@ class AgentResult:
 
 
 def load(path: str | Path) -> AgentResult:
-    """Return the session in a folder, also one that was cut off (its status is ``interrupted`` then).
+    """Return the session in a folder; one that was cut off has the status ``interrupted``.
 
     Raises
     ------
@@ -155,17 +155,15 @@ def serve(goal: str, *, observe: Observer = _silent, **options: Any) -> AgentRes
 def resume(path: str | Path, *, model: object = None, observe: Observer = _silent) -> AgentResult:
     """Resume a session that was cut off, in the folder where it was started.
 
-    Runs that came to their end are read, a run that was cut off is finished (what was answered is not asked again), and
-    what was used counts against the limits. Then the rules plan on. ``model`` is needed only where it was handed in as
-    an object.
+    A run that was cut off is finished, nothing that was answered is asked again, and what was used counts against the
+    limits. Then the rules plan on. ``model`` is needed only where it was handed in as an object.
 
     Raises
     ------
     ConfigError
         The session came to its end, a client planned it, or an object is needed.
     RunFolderError
-        It is no session, something in it was changed, another process writes it, or texts, task, model or version are
-        not those of before.
+        It is no session, was changed, another process writes it, or texts, task, model or version are others.
     """
     from auditor.store.disk import read_texts
 

@@ -1,7 +1,7 @@
-"""What runs measured: figures of each, and what they show together.
+"""Figures of each run, and what they show together.
 
-A planner gets what `public` hands out: counts, rates, names of attributes and groups of the shipped dictionaries, ids.
-No tested text, no answer, no label, no message of a server. Those are in fields of `Row` that the report alone reads.
+A planner gets only what `public` returns: counts, rates, names of attributes and groups of the shipped dictionaries,
+ids. No tested text, answer, label or message of a server: those are in fields of `Row` that the report alone reads.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def figures(record: RunRecord) -> Figures:
 
 
 def public(values: Figures | None) -> dict[str, Any] | None:
-    """The figures as a planner may see them."""
+    """Return the figures that a planner may see."""
     if values is None:
         return None
     plain: dict[str, Any] = msgspec.to_builtins(values)
@@ -102,13 +102,13 @@ def _said(record: RunRecord, finding: Finding) -> tuple[str, ...]:
 
 
 def _rate(estimate: Estimate) -> Bounds:
-    """Value and interval of an estimate."""
+    """Return value and interval of an estimate."""
     value, low, high = (round(x, DIGITS) for x in (estimate.value, estimate.low, estimate.high))
     return Bounds(value=value, low=low, high=high)
 
 
 def measure(row: Row) -> str:
-    """What was measured of one attribute set, in words."""
+    """Say what was measured of one attribute set."""
     from auditor.report import words
 
     if row.rate is None:
@@ -125,12 +125,12 @@ def measure(row: Row) -> str:
 
 
 def promising(row: Row) -> bool:
-    """Whether more answers changed than placebo edits bring about, on any seed."""
+    """Return whether more answers changed than placebo edits bring about, on any seed."""
     return bool(row.rate and row.seeds_changed and row.rate.value > (row.placebo.value if row.placebo else 0.0))
 
 
 def unread(values: Figures | None) -> str:
-    """Why a run measured nothing at all; empty where it measured something, or did not end."""
+    """Return why a run measured nothing; empty where it measured something, or did not end."""
     if values is None or any(row.rate is not None for row in values.sets):
         return ""
     counts = values.counts
@@ -147,12 +147,12 @@ def unread(values: Figures | None) -> str:
 
 
 def level(number: int) -> float:
-    """Significance level of the ``number``-th fresh run of a session, counted from 1."""
+    """Return the significance level of the ``number``-th fresh run of a session, counted from 1."""
     return float(ALPHA / 2**number)
 
 
 def _settled(row: Row, alpha: float) -> ClaimVerdict:
-    """The verdict of one set of a fresh run under ``alpha``: the run's own, or less.
+    """Return the verdict of one set of a fresh run under ``alpha``: the run's own, or less.
 
     A bound is taken from the first fresh run alone: its interval has no level to spend over several.
     """
@@ -163,9 +163,9 @@ def _settled(row: Row, alpha: float) -> ClaimVerdict:
 
 
 def questions(runs: Iterable[Entry], declared: Iterable[tuple[str, ...]]) -> list[Question]:
-    """One entry per model and attribute set: the verdict of the session, where it comes from, what was only explored.
+    """Return one entry per model and attribute set: its verdict, the run it comes from, and what was only explored.
 
-    ``declared`` are sets that the goal asks about; they are in the list also where no run reached them.
+    ``declared`` are the sets that the goal asks about; they are listed also where no run reached them.
     """
     asked = list(declared)
     table: dict[Key, Question] = {}

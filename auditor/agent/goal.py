@@ -1,8 +1,7 @@
 """A goal, in plain words or as a YAML file: the task, the attributes and the groups it asks about.
 
 No language model reads it. The task comes from key words (``embedded/agent/goal.toml``); attributes and groups come
-from the terms of the shipped dictionaries ("older women" names the group old of age and the group female of gender).
-Nothing is guessed: what the words leave open is asked back, and words that nothing was read from are listed.
+from the terms of the shipped dictionaries. What the words leave open is asked back, and unread words are listed.
 """
 
 from __future__ import annotations
@@ -40,10 +39,10 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
     """A goal as it was understood.
 
-    ``attributes`` are sorted, None where the texts choose; ``groups`` are those that it names by attribute (all groups
-    of one without an entry), and ``against`` those of them that it compares the others with ("women … than men": male).
-    ``order`` is how many attributes are changed together at most. ``read`` says which word was read as what, and
-    ``assumed`` what was filled in.
+    ``attributes`` are sorted, None where the texts choose; ``groups`` are named ones by attribute (without an entry:
+    all), and ``against`` those of them that it compares the others with ("women … than men": male). ``order`` is how
+    many attributes are changed together at most. ``read`` says which word was read as what, ``assumed`` what was filled
+    in.
     """
 
     text: str
@@ -57,10 +56,8 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """The groups as ``--groups`` takes them: ``attribute:group``, or ``attribute:group/group`` of a comparison.
+        """Return the groups as ``--groups`` takes them: ``attribute:group``, or ``attribute:group/group``.
 
-        Examples
-        --------
         >>> parse("Does the hiring model treat older women worse than younger men?").changes
         ('age:old/young', 'gender:female/male')
         """
@@ -158,7 +155,7 @@ def terms() -> dict[str, tuple[str, str]]:
 
 
 class _Seen:
-    """What was read so far: groups by attribute (none: all of them), where they are named, and the words left over."""
+    """Groups by attribute (none: all of them), where they are named, and the words left over."""
 
     def __init__(self, plain: str) -> None:
         self.plain = self.rest = plain
@@ -167,7 +164,7 @@ class _Seen:
         self.read: list[str] = []
 
     def group(self, said: str, attribute: str, group: str, starts: Iterable[int]) -> None:
-        """Take ``said`` for a group of an attribute; for the attribute alone where ``group`` is empty."""
+        """Read ``said`` as a group of an attribute; as the attribute alone where ``group`` is empty."""
         self.people.setdefault(attribute, set()).update({group} if group else ())
         self.places += [(start, attribute, group) for start in starts if group]
         note = f"{said} → {attribute}{f': {group}' if group else ''}"
@@ -255,7 +252,7 @@ def _task(seen: _Seen) -> str:
 
 
 def _people(seen: _Seen) -> None:
-    """Read ages, the terms of the dictionaries, longest first, and names of attributes; what was read becomes bars."""
+    """Read ages, terms of the dictionaries, longest first, and attributes; read words become bars."""
     for match in AGE.finditer(seen.plain):
         years = int(match.group(1) or match.group(2))
         seen.group(match.group(), "age", "old" if years >= 50 else "middle_aged", [match.start()])

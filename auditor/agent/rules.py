@@ -1,7 +1,7 @@
 """The default planner: rules, no language model. Equal goals, texts, models and seeds give equal steps.
 
-A pilot on few texts looks where answers change; a fresh run on texts that nobody asked yet tests the question; what
-stays open is asked again as long as texts and budget last. Each decision names the figures it read.
+A pilot on few texts looks where answers change; a fresh run on other texts tests the question; what stays open is asked
+again as long as texts and budget last. Each decision names the figures it read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from auditor.agent import figures as measured
-from auditor.agent.session import Changed, Session
+from auditor.agent.session import Changed, Session, declared
 from auditor.agent.values import Entry, Request, Row
 from auditor.core.errors import ConfigError, UserError
 from auditor.core.shown import plural, verb
@@ -57,7 +57,7 @@ class Rules:
         self.few = ""  # that few texts name all attributes of the goal
 
     def first(self) -> Request:
-        """Look at the texts, without asking anything, and plan the pilot; where its texts would be missed, the test.
+        """Plan the pilot, or the test where there are too few texts for both, without asking anything.
 
         Raises `ConfigError` where the texts cannot be used for these attributes.
         """
@@ -145,14 +145,14 @@ class Rules:
         return plain
 
     def _grammar(self) -> Collection[str]:
-        """The attributes of the task's grammar; none where there is no grammar."""
+        """Return the attributes of the task's grammar; none where there is no grammar."""
         from auditor.perturb import grammar
 
         name = self.session.task.name
         return grammar.load(name).attributes if name in grammar.available() else ()
 
     def _makes(self, request: Request, *, joint: bool) -> bool:
-        """Whether the grammar has words for the attributes of the goal, with ``joint`` for all of them."""
+        """Return whether the grammar has words for the attributes of the goal, with ``joint`` for all of them."""
         known = self._grammar()
         if not known or (joint and not (self.goal.attributes and set(self.goal.attributes) <= set(known))):
             return False
@@ -164,7 +164,7 @@ class Rules:
     # -- how much -------------------------------------------------------------------------------------
 
     def _affordable(self, share: float = 1.0, most: int = FRESH_TEXTS) -> int:
-        """Texts that ``share`` of what is left pays for."""
+        """Return how many texts ``share`` of what is left pays for."""
         left, (calls, usd, _) = self.session.left(), self.session.budget.spent
         per_text = max(1e-9, self.calls_per_text)
         if left.calls is not None:
@@ -174,13 +174,13 @@ class Rules:
         return most
 
     def _left(self) -> int:
-        """Texts that are fresh; a grammar always has some."""
+        """Return how many texts are fresh; a grammar always has some."""
         return MORE_TEXTS if self.base.grammar else self.session.pool.left
 
     # -- what next ------------------------------------------------------------------------------------
 
     def _next(self, pilot: Entry) -> Next | str:
-        """The next run, or why there is none."""
+        """Return the next run, or why there is none."""
         runs = self.session.runs
         if done := [r for r in runs if r.calls and r.texts]:
             self.calls_per_text = max(r.calls / r.texts for r in done)  # as the runs so far needed them
@@ -200,11 +200,11 @@ class Rules:
         return "every attribute set that the goal names is settled"
 
     def _noise(self) -> float:
-        """How often identical prompts disagreed at most."""
+        """Return how often identical prompts disagreed at most."""
         return max((r.figures.noise or 0.0 for r in self.session.runs if r.figures), default=0.0)
 
     def _replicates(self) -> int | None:
-        """More where identical prompts disagree often; None leaves the tool's own number."""
+        """Return more where identical prompts disagree often; None leaves the tool's own number."""
         return MORE_REPLICATES if self._noise() >= NOISY else None
 
     def _test(self, pilot: Entry) -> Next | str:
@@ -264,12 +264,12 @@ class Rules:
         return {"texts_wanted": wanted, "texts_left": have, "texts_affordable": affordable, "noise": noise}
 
     def _per_change(self, row: Row) -> float:
-        """Texts for each one on which the answer changed, in the run behind ``row``."""
+        """Return the texts for each one on which the answer changed, in the run behind ``row``."""
         run = next(r for r in reversed(self.session.runs) if r.figures and row in r.figures.sets)
         return run.texts / row.seeds_changed
 
     def _only(self, attributes: Collection[str]) -> Request:
-        """The material for these attributes alone; all of them where the texts choose."""
+        """Return the material for these attributes alone; all of them where the texts choose."""
         if self.goal.attributes is None:
             return self.base
         return replace(
@@ -280,15 +280,15 @@ class Rules:
         )
 
     def _open(self) -> list[Row]:
-        """Rows of the last fresh run for sets that are not settled; the declared ones, or all without any."""
-        declared = self.session.declared()
+        """Return rows of the last fresh run for sets that are not settled; the declared ones, or all without any."""
+        asked = declared(self.session.record)
         return [
             question.row or Row(attributes=question.attributes)
-            for question in measured.questions([r for r in self.session.runs if r.figures], declared)
-            if question.verdict in ("not_determined", "not_tested") and (question.declared or not declared)
+            for question in measured.questions([r for r in self.session.runs if r.figures], asked)
+            if question.verdict in ("not_determined", "not_tested") and (question.declared or not asked)
         ]
 
 
 def _pilot(have: int) -> int:
-    """Texts of a pilot, of so many."""
+    """Return the texts of a pilot, of so many."""
     return max(min(PILOT_TEXTS, math.ceil(PILOT_SHARE * have)), LEAST_TEXTS)

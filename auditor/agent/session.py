@@ -1,8 +1,7 @@
 """One session: a folder with child runs, one budget over all of them, and the operations that a planner has.
 
-A planner proposes; this module runs each proposal within what is left of the budget, and records it with its reason
-and figures in ``steps.jsonl``, which is chained like the journals of a run. What a run measured is in the run alone.
-A session that was cut off goes on by finishing its child runs: what they were answered is not asked again.
+A planner proposes; this module runs each proposal within the budget, and records it with its reason and figures in
+``steps.jsonl``, chained like the journals of a run. A session that was cut off goes on by finishing its child runs.
 """
 
 from __future__ import annotations
@@ -59,10 +58,7 @@ class Changed(RunFolderError):
 
 
 def read(path: Path) -> Record:
-    """Return the session in a folder, with the figures of its runs.
-
-    Raises `RunFolderError` where there is none, or of a newer format.
-    """
+    """Return the session in a folder, with the figures of its runs; raise `RunFolderError` without one."""
     file = path / SESSION
     if not file.is_file():
         raise RunFolderError(f"{path} holds no session of the agent: there is no {SESSION} in it")
@@ -96,7 +92,7 @@ def steps(path: Path) -> list[Step]:
 
 
 def unfinished(path: Path) -> tuple[Record, Options]:
-    """Return the record of a session that can go on, and its options; `ConfigError` where it came to its end."""
+    """Return the record of a session that can go on, and its options; `ConfigError` where it has ended."""
     record = read(path)
     if record.status not in UNFINISHED:
         raise ConfigError(
@@ -109,7 +105,7 @@ def unfinished(path: Path) -> tuple[Record, Options]:
 
 
 def verified(path: Path) -> tuple[int, list[Problem]]:
-    """Return how many runs a session has, and everything that can be seen to be wrong with its steps and its runs."""
+    """Return how many runs a session has, and every problem of its steps and its runs."""
     runs = [plan.parent for plan in sorted(path.glob("runs/*/plan.json"))]
     read(path)
     problems = verify(path / STEPS, _start(read_json(path / SESSION)))
@@ -122,7 +118,7 @@ def _start(record: dict[str, Any]) -> str:
 
 
 def _unchanged(path: Path, fixed: Record) -> Record:
-    """Return the record as it was left; `RunFolderError` where what was fixed, a step or a run is not what it was."""
+    """Return the record as it was left; `RunFolderError` where what was fixed, a step or a run changed."""
     record = read(path)
     for name in Fixed.__struct_fields__:
         if getattr(record, name) != getattr(fixed, name):
@@ -210,7 +206,7 @@ class Session:
         record, (calls, usd, _) = self.record, self.budget.spent
         # While a session comes back to where it was, the runs that it has not reached again stay.
         record.runs = self.runs + (self._before.runs[len(self.runs) :] if self._before else [])
-        record.questions = measured.questions(record.done, self.declared())
+        record.questions = measured.questions(record.done, declared(record))
         record.texts_left = self.pool.left
         record.spent = Spent(calls=calls, cost_usd=usd, seconds=round(self._clock() - self._began, 3))
         values = msgspec.to_builtins(record)
@@ -219,14 +215,10 @@ class Session:
             del run["figures"]
         write_json(self.path / SESSION, values)
 
-    def declared(self) -> list[tuple[str, ...]]:
-        """Return the attribute sets that the goal asks about."""
-        return declared(self.record)
-
     def step(self, kind: str, reason: str, **figures: Any) -> None:
         """Record one step, on disk before anything follows from it. ``reason`` is this program's own wording.
 
-        Where a session goes on, an equal step that is there already is passed over.
+        Where a session goes on, an equal step that is there already is skipped.
         """
         made: Step = json.loads(msgspec.json.encode({"kind": kind, "reason": reason, **figures}))
         if made in self._known:
@@ -249,12 +241,12 @@ class Session:
             self._lock.release()
 
     def leave(self) -> None:
-        """Ask nothing more, from another thread: whoever plans went away. What is in flight is still taken."""
+        """Ask nothing more, from another thread: the planner went away. Calls in flight are still awaited."""
         self.finished = self.finished or GONE
         self.budget.stop(GONE)
 
     def forget(self) -> None:
-        """Remove the folder of a session that began here and was answered nothing: there is nothing to read."""
+        """Remove the folder of a session that began here and was answered nothing."""
         if self._before is None and not any(p.stat().st_size for p in self.path.glob("runs/*/responses.jsonl")):
             shutil.rmtree(self.path, ignore_errors=True)
 
@@ -372,8 +364,7 @@ class Session:
     def run(self, request: Request, reason: str, **figures: Any) -> Entry:
         """Record the plan, run it within the budget, record what it measured.
 
-        Raises `Refused` where the budget or the texts leave no room and nothing was asked, `UserError` where the run
-        could not be done; the step says so.
+        Raises `Refused` where budget or texts leave no room and nothing was asked, `UserError` where the run failed.
         """
         with self.lock:
             if spare := self.broke():
@@ -461,7 +452,7 @@ class Session:
 
 @contextmanager
 def _counted(entry: Entry, parts: Parts) -> Iterator[None]:
-    """Write down what a run used, however it ends, and whether the price of its models is known."""
+    """Keep what a run used, however it ends, and whether the price of its models is known."""
     try:
         yield
     finally:

@@ -1,7 +1,6 @@
 """The report of a session: answer, verdicts, runs, what was not looked at, budget used, steps with reasons.
 
-Verdicts are those of `auditor.agent.figures`; nothing else is concluded here. The planner's own words are in quotation
-marks and are called that.
+Verdicts are those of `auditor.agent.figures`. The planner's own words are in quotation marks and are called that.
 """
 
 from __future__ import annotations
@@ -174,7 +173,7 @@ def _steps(record: Record, steps: Sequence[Step]) -> Iterable[str]:
 
 
 def lead(record: Record) -> list[str]:
-    """The answer to the question, one paragraph for each model; why there is none where there is none."""
+    """Return the answer to the question, one paragraph for each model, or why there is none."""
     runs = record.done
     if not runs:
         return [f"Nothing was measured: {(record.status_reason or 'no run came to its end').rstrip('.')}."]
@@ -190,7 +189,7 @@ def lead(record: Record) -> list[str]:
 
 
 def _by_model(record: Record) -> Iterable[tuple[str, list[Question]]]:
-    """Model → its questions; the one that the goal asks is first."""
+    """Yield each model with its questions, first the one that the goal asks."""
     asked = record.goal.attributes
 
     def first(q: Question) -> tuple[float, int]:
@@ -213,10 +212,10 @@ def _answer_of(record: Record, model: str, questions: Sequence[Question]) -> str
 
 
 def _leading(questions: Sequence[Question]) -> list[Question]:
-    """What the first lines answer with.
+    """Return the questions that the first lines answer.
 
-    The smallest sets for which a difference was shown: where one of age is shown, one of age and gender together need
-    have nothing to do with gender. Where none was shown: what the goal asks, each set of several that are asked alone.
+    The smallest sets for which a difference was shown: where one of age is shown, one of age and gender need have
+    nothing to do with gender. Where none was shown: what the goal asks, each set of several that are asked alone.
     """
     shown = [q for q in questions if q.declared and q.verdict == "shown" and q.row is not None]
     least = [q for q in shown if not any(set(o.attributes) < set(q.attributes) for o in shown)]

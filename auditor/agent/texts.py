@@ -16,10 +16,7 @@ ROUND = 64
 
 
 class Pool:
-    """Texts in an order that depends on their wording and the session's seed alone, never on answers.
-
-    Equal texts count once, so that a fresh run holds no text that an earlier one has asked.
-    """
+    """Texts in an order that depends on their wording and the session's seed alone; equal texts count once."""
 
     def __init__(self, seeds: Iterable[SourceText], seed: int) -> None:
         first: dict[str, SourceText] = {}
@@ -30,7 +27,7 @@ class Pool:
 
     @property
     def left(self) -> int:
-        """Texts that no run has asked."""
+        """Return how many texts no run has asked."""
         return sum(s.text not in self._used for s in self.seeds)
 
     def fresh(self, n: int) -> list[SourceText]:
@@ -47,10 +44,7 @@ class Pool:
 
 
 def scan(plan: Plan, pool: Pool) -> dict[str, bool]:
-    """Return the texts of ``pool`` that ``plan`` can change; true for those that name all of its attributes.
-
-    Any two where it names none. Nothing is asked.
-    """
+    """Return the texts of ``pool`` that ``plan`` can change; true for those that name all its attributes."""
     from auditor import run as pipeline
 
     parts = pipeline.prepare(plan.but(data=None), seeds=tuple(pool.seeds), need_models=False)

@@ -1,8 +1,8 @@
-"""Operations that a language model may call, and what it gets back.
+"""Operations that a language model may call, and their answers.
 
-Arguments are untrusted: they are checked against closed types before anything happens. What comes back is a JSON object
-with figures, ids and names that this package ships. Tested texts and answers come from `ShowFinding` alone, which calls
-them data; no label of a task, message of a server or of a file ever does.
+Arguments are untrusted: they are checked against closed types before anything happens. An answer is a JSON object with
+figures, ids and names that this package ships. Tested texts and answers come from `ShowFinding` alone, which calls them
+data; no label of a task, message of a server or of a file ever does.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def call(session: Session, name: str, arguments: Mapping[str, object]) -> str:
 
 
 def asked(kind: type[Asked], name: str, arguments: Mapping[str, object]) -> Asked:
-    """Return the tool with its untrusted arguments: ``"3"`` is no number, ``True`` neither."""
+    """Return the tool with its untrusted arguments; nothing is coerced."""
     try:
         return msgspec.convert(dict(arguments), kind)
     except msgspec.ValidationError as error:
@@ -191,7 +191,7 @@ def _note(text: str) -> str:
 
 
 def summary(entry: Entry) -> dict[str, object]:
-    """What a planner gets to see of a run."""
+    """Return what a planner sees of a run."""
     return {
         "run": entry.name,
         "purpose": entry.purpose,
@@ -203,7 +203,7 @@ def summary(entry: Entry) -> dict[str, object]:
 
 
 def server(session: Session) -> Server[Any]:
-    """The server of one session for a client of the Model Context Protocol; each tool runs in a thread."""
+    """Return the server of one session for a Model Context Protocol client; each tool runs in a thread."""
     try:
         import anyio.to_thread
         from mcp import ListToolsResult, Tool

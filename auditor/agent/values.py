@@ -1,6 +1,6 @@
 """Values of a session: what a planner may ask for, and what ``session.json`` holds.
 
-The model under test, the texts, the bound δ, prices, parser, cache and folders belong to the user. They are no fields
+The model under test, the texts, the bound δ, prices, parser, cache and folders belong to the user: they are no fields
 of a `Request`, so no planner can name a path, a ``python:`` function or a command.
 """
 
@@ -32,10 +32,10 @@ class Refused(ConfigError):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One run that a planner proposes.
+    """One run that a planner proposes, on texts that no run of the session has asked.
 
-    Both ask texts that no run of the session has asked: a pilot looks where to look, and only a fresh run can settle a
-    question. ``texts`` are cases, for a grammar; without ``attributes`` those that the texts name are changed.
+    A pilot looks where to look, and only a fresh run can settle a question. ``texts`` are cases, for a grammar; without
+    ``attributes`` those that the texts name are changed.
     """
 
     purpose: Purpose
@@ -49,7 +49,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def grammar(self) -> bool:
-        """Whether cases come from the grammar of the task."""
+        """Return whether cases come from the grammar of the task."""
         return self.suite == "grammar"
 
     def as_dict(self) -> dict[str, object]:
@@ -84,7 +84,7 @@ OF_REPORT = ("why", "said")  # fields of `Row` that hold texts
 
 
 class Row(msgspec.Struct, kw_only=True):
-    """What a run measured of one attribute set."""
+    """Figures of one attribute set in a run."""
 
     finding: str = ""
     model: str = ""  # M1, M2, … in the order of the plan
@@ -105,7 +105,7 @@ class Row(msgspec.Struct, kw_only=True):
 class Figures(msgspec.Struct, kw_only=True):
     """Counts and rates of a run; ``noise`` is the highest disagreement of a model with itself.
 
-    ``unfit`` has for each model that cannot be judged where it shows nothing why.
+    ``unfit`` says for each model that cannot be judged, where it shows nothing, why.
     """
 
     complete: bool
@@ -151,7 +151,7 @@ class Question(msgspec.Struct, kw_only=True):
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session may use."""
+    """The limits of a session."""
 
     max_calls: int | None = None
     max_cost: float | None = None
@@ -159,7 +159,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """What is left of the limits; None where there is none."""
+    """The rest of the limits; None where there is none."""
 
     calls: int | None = None
     cost_usd: float | None = None
@@ -167,7 +167,7 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """What was used so far."""
+    """Use so far."""
 
     calls: int = 0
     cost_usd: float = 0.0
@@ -220,5 +220,5 @@ class Record(Fixed, kw_only=True):
 
     @property
     def done(self) -> list[Entry]:
-        """Runs that measured something."""
+        """Return the runs that measured something."""
         return [run for run in self.runs if run.figures]

@@ -41,12 +41,12 @@ def make(
     Parameters
     ----------
     base_url : str or None
-        For adapters that talk to a server; the others do without it, so that one run can hold both.
+        For adapters that talk to a server; others ignore it, so that one run can hold both.
     task : Task or None
         For adapters that can use it (the bound on an answer's tokens).
     logprobs : bool or None
-        True asks adapters that can for log-probabilities, and so for scores of the labels; False asks for none; None
-        leaves it to the adapter.
+        True asks for log-probabilities, and so for scores of labels, where an adapter can; None leaves it to the
+        adapter.
     server : mapping or None
         How servers are asked (`auditor.core.plan.Plan.settings_for`): each adapter takes what it knows of it.
     **options
@@ -57,7 +57,7 @@ def make(
     UnknownPlugin
         Nothing has this name; near misses are offered.
     ConfigError
-        The spec is incomplete, an option is not the adapter's, or the kind is not in this version.
+        The spec is incomplete, or an option is not the adapter's.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def parts_of(spec: str) -> tuple[str, str, str]:
 
 
 def find(spec: str) -> Callable[..., Model]:
-    """Find the adapter's class for the kind of ``spec``, which may be incomplete; raises as `make`."""
+    """Return the adapter's class for the kind of ``spec``, which may be incomplete; raises as `make`."""
     from auditor.core.registry import MODELS
 
     kind = parts_of(spec)[0]
@@ -120,8 +120,6 @@ def find(spec: str) -> Callable[..., Model]:
 def may_cost(spec: str) -> bool:
     """Return whether a model may cost money: every model that does not say it runs on this machine.
 
-    Examples
-    --------
     >>> [may_cost(spec) for spec in ("vader", "planted", "hf:./mine", "openai:gpt-4o-mini", "exec:./ask")]
     [False, False, False, True, True]
     """
@@ -135,10 +133,8 @@ def may_cost(spec: str) -> bool:
 def wrap(function: Callable[..., object] | object, *, name: str | None = None, **options: object) -> Model:
     """Build the adapter for a Python callable (text to label, or list to list), or an object that answers texts.
 
-    Taken as they are: a LangChain `Runnable`, a classifier of scikit-learn for texts, a pipeline of transformers.
-
-    ``options`` are further keywords of `auditor.models.python.PythonFunction` or
-    `auditor.models.langchain.LangChain`.
+    Objects are a LangChain `Runnable`, a scikit-learn classifier of texts, a pipeline of transformers. ``options`` are
+    further keywords of `auditor.models.python.PythonFunction` or `auditor.models.langchain.LangChain`.
 
     Raises
     ------
@@ -162,7 +158,7 @@ def wrap(function: Callable[..., object] | object, *, name: str | None = None, *
 
 
 def defaults(task: Any) -> list[str]:
-    """Give the embedded subjects that can do ``task``, for runs without ``--model``; else raise `ConfigError`."""
+    """Return the embedded subjects that can do ``task``, for runs without ``--model``; else raise `ConfigError`."""
     if {"positive", "negative"} <= {str(label) for label in task.labels}:
         return ["reviews", "vader"]
     if {"first", "second"} == {str(label) for label in task.labels}:

@@ -15,20 +15,14 @@ MOST_TOKENS = 10**8  # of one call that are believed; more than any model takes
 
 
 def user_text(prompt: Prompt) -> str:
-    """Give the text a prompt is about: its bare input, or its last user message; empty where there is neither.
-
-    Examples
-    --------
-    >>> user_text(Prompt(format="bare", text="A fine film."))
-    'A fine film.'
-    """
+    """Return the text a prompt is about: its bare input, or its last user message, or ""."""
     if prompt.text is not None:
         return prompt.text
     return next((m.content for m in reversed(prompt.messages or ()) if m.role == "user"), "")
 
 
 def read_scores(value: Mapping[Any, object], where: str) -> dict[str, float]:
-    """Check a mapping of labels to probabilities (also NumPy's) that came from outside, else raise `BadResponse`."""
+    """Return labels with probabilities that came from outside, checked; else raise `BadResponse`."""
     scores: dict[str, float] = {}
     for label, number in value.items():
         if not isinstance(label, str):
@@ -45,15 +39,13 @@ def read_scores(value: Mapping[Any, object], where: str) -> dict[str, float]:
 
 
 def best_label(scores: Mapping[str, float]) -> str:
-    """Pick the label of the highest score; the first in the alphabet among equals."""
+    """Return the label of the highest score; the first in the alphabet among equals."""
     return min(scores, key=lambda label: (-scores[label], label))
 
 
 def usage(tokens_in: object, tokens_out: object) -> Usage | None:
-    """Tokens as a server counted them; None where it does not say, or says what no call can have used.
+    """Return the tokens that a server counted; None where it names none, or more than a call can use.
 
-    Examples
-    --------
     >>> usage(12, 3), usage(12, None), usage(10**30, 3)
     (Usage(tokens_in=12, tokens_out=3), None, None)
     """
@@ -62,7 +54,7 @@ def usage(tokens_in: object, tokens_out: object) -> Usage | None:
 
 
 def token_limits(task: Any, most: int | None = None) -> dict[str, int]:
-    """The most tokens of an answer by prompt format; "" for any other."""
+    """Return the most tokens of an answer by prompt format; "" for any other."""
     if most is not None:
         return {"": most}
     formats = sorted(getattr(task, "formats", ()))
@@ -71,10 +63,8 @@ def token_limits(task: Any, most: int | None = None) -> dict[str, int]:
 
 
 def scalar(value: object) -> Any:
-    """One value of a row for JSON or a text: whole numbers without a decimal point; None where it is missing (NaN).
+    """Return one value of a row for JSON or a text: whole numbers without a decimal point; None for NaN.
 
-    Examples
-    --------
     >>> scalar(31.0), scalar(0.5), scalar(True), scalar(float("nan"))
     (31, 0.5, True, None)
     """

@@ -21,12 +21,12 @@ class Known(Protocol):
     """Answers by (prompt sha256, replicate), such as a mapping of them."""
 
     def get(self, key: Key, /) -> Response | None:
-        """The answer to a question, if there is one."""
+        """Return the answer to a question, if there is one."""
         ...
 
 
 def definitive(response: Response) -> bool:
-    """Whether asking again would be a waste: an answer, or a refusal that is about this prompt."""
+    """Return whether asking again is a waste: an answer, or a refusal that is about this prompt."""
     return response.output is not None or response.error in DEFINITIVE
 
 
@@ -46,34 +46,34 @@ class Counts:
 
 @dataclass(kw_only=True, slots=True)
 class First:
-    """What became of the first answers of a model; where most cannot be read, it is not worth asking further."""
+    """The first answers of a model: where most cannot be read, the client stops."""
 
     answers: int = 0
     lost: int = 0  # of these, refused or unreadable
 
     def add(self, readable: bool) -> None:
-        """Take note of one answer, as long as not enough were looked at."""
+        """Count one answer, while too few were looked at."""
         if not self.over:
             self.answers += 1
             self.lost += not readable
 
     @property
     def over(self) -> bool:
-        """Whether enough answers were looked at."""
+        """Return whether enough answers were looked at."""
         return self.answers >= FIRST or self.hopeless
 
     @property
     def hopeless(self) -> bool:
-        """Whether most of them could not be read, or were refusals."""
+        """Return whether most of them could not be read, or were refusals."""
         return self.lost >= HOPELESS
 
     def unreadable(self, what: str) -> Unreadable:
-        """The error for that."""
+        """Return the error for that."""
         return Unreadable(f"{self.lost} of the first {self.answers} {what} could not be read")
 
 
 def clean(reply: Reply) -> Reply:
-    """``reply`` without the secrets that are known: a server may echo the key that it was sent."""
+    """Return ``reply`` without known secrets: a server may echo the key that it was sent."""
     text, scores, reported = reply.text, reply.scores, reply.model_reported
     return reply._replace(
         text=scrub_text(text),
@@ -83,7 +83,7 @@ def clean(reply: Reply) -> Reply:
 
 
 def unanswered(error: str) -> Answer:
-    """What a response without an output comes to: kept back by a provider's filter, or a call that failed."""
+    """Return the answer for a response without an output: filtered, or failed."""
     return Answer(status="filtered" if error == ContentFiltered.code else "failed", reason=error)
 
 
@@ -96,7 +96,7 @@ def answer(
     cost_usd: float | None = None,
     latency_s: float = 0.0,
 ) -> Response:
-    """Make the response of a request that was answered."""
+    """Return the response to a request that was answered."""
     reply = clean(reply)
     return Response(
         output=reply.text,
@@ -112,7 +112,7 @@ def answer(
 
 
 def failure(model: str, request: Request, code: str, detail: str) -> Response:
-    """Make the response of a request that has no answer."""
+    """Return the response to a request that has no answer."""
     return Response(error=code, detail=detail, **_question(model, request))
 
 
@@ -130,9 +130,8 @@ def _question(model: str, request: Request) -> dict[str, Any]:
 class RetryPolicy:
     """Bounded retries with exponential backoff and full jitter.
 
-    The wait after attempt *a* is uniform in [0, min(``cap_s``, ``base_s`` · 2^(a−1))]. Where the server
-    names a time (``Retry-After``), that time is kept in full, with jitter of at most ``base_s`` on top so
-    that workers do not return together.
+    The wait after attempt *a* is uniform in [0, min(``cap_s``, ``base_s`` · 2^(a−1))]. A time that the server names
+    (``Retry-After``) is kept in full, plus jitter of at most ``base_s``.
     """
 
     attempts: int = 5  # in all
@@ -146,15 +145,9 @@ class RetryPolicy:
             raise ConfigError(f"a retry policy needs 1 attempt or more and no negative times, got {self!r}")
 
     def delay(self, attempt: int, error: CallError, waited_s: float, rng: Random) -> float | None:
-        """Seconds to wait after ``attempt`` (from 1) ended in ``error``; None means give up.
+        """Return the seconds to wait after ``attempt`` (from 1) ended in ``error``; None means give up.
 
-        ``waited_s`` are the seconds that were waited before; ``rng`` is the source of the jitter.
-
-        Examples
-        --------
-        >>> from auditor.core.errors import BadRequest, RateLimited
-        >>> RetryPolicy().delay(1, BadRequest("too long"), 0.0, Random(7)) is None
-        True
+        >>> from auditor.core.errors import RateLimited
         >>> RetryPolicy(base_s=0).delay(1, RateLimited(retry_after_s=3.0), 0.0, Random(7))
         3.0
         """

@@ -1,9 +1,7 @@
 """OpenAI's Batch API: many requests as one file, answered within a day at half the price.
 
-`Batched` wraps the adapter of ``openai:``. What the client hands over in one go becomes one batch: a file with a
-line per request, uploaded and submitted, polled with growing waits, and read back. A journal of batches on disk is
-written before and after each submission, so that a run that was killed finds its batches again instead of paying
-twice: first by the id in the journal, and where the process died in between, by the mark in the batch's metadata.
+`Batched` notes each submission in a journal before and after it is made. A run that was killed finds its batches again:
+by the id in the journal, or by the mark in the batch's metadata.
 """
 
 from __future__ import annotations
@@ -65,17 +63,9 @@ class _Batch:
 class Batched(Model):
     """A chat model of an OpenAI-compatible server, asked through batches.
 
-    The submissions of ``model`` are written down in ``journal``, a file of the run folder. The wait between two polls
-    grows by half each time, from ``poll_s`` to ``longest_poll_s`` seconds. ``left_s`` gives the seconds left to the
-    run, or None without a limit; at its end a batch is looked at once more and left to a later run.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> chat = OpenAIChat("gpt-4o-mini", base_url="http://127.0.0.1:9/v1")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Batched(chat, journal=Path(folder) / "batches.jsonl").max_batch
-    50000
+    ``journal`` is a file of the run folder. The wait between two polls grows by half each time, from ``poll_s`` to
+    ``longest_poll_s`` seconds. ``left_s`` gives the seconds left to the run, or None without a limit; at its end a
+    batch is looked at once more and left to a later run.
     """
 
     style: Literal["text", "chat"] = "chat"
@@ -106,16 +96,16 @@ class Batched(Model):
         await self._chat.aclose()
 
     def max_tokens(self, format: str) -> int:
-        """As the model that is asked."""
+        """Return the limit of the model that is asked."""
         return self._chat.max_tokens(format)
 
     def left_before(self, request: Request) -> bool:
-        """Whether a batch of this process or an earlier one holds the request, its answer still to come."""
+        """Return whether a batch of this process or an earlier one holds the request, unanswered."""
         name = request_id(request)
         return sum(name in b.ids for b in self._batches) > self._taken.get(name, 0)
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
-        """Answer ``batch`` from batches that were submitted before, and submit the rest; in order.
+        """Answer from batches that were submitted before, and submit the rest; in order.
 
         Asked again for the same request, it takes the next batch that holds it, or submits one.
         """
@@ -178,7 +168,7 @@ class Batched(Model):
             raise self._chat._translate(error) from None
 
     async def _find(self, mark: str) -> str | None:
-        """The batch that bears ``mark``, from a process that died before it wrote down the id."""
+        """Find the batch with ``mark``, of a process that died before it noted the id."""
         async with self._client() as client:
             async for batch in client.batches.list(limit=100):
                 if (batch.metadata or {}).get(MARK) == mark:
@@ -248,7 +238,7 @@ class Batched(Model):
 
 
 def request_id(request: Request) -> str:
-    """The name of a request in a batch: its prompt and replicate, at most 64 characters."""
+    """Return the name of a request in a batch: its prompt and replicate, at most 64 characters."""
     return f"{request.prompt.sha256[:48]}-{request.replicate}"
 
 
@@ -272,7 +262,7 @@ def _parts(bodies: Mapping[str, Mapping[str, object]]) -> list[list[str]]:
 
 
 def _outcome(line: bytes) -> tuple[str, Reply | CallError, object]:
-    """The name and the outcome that one line of an output or error file holds, and what the server said."""
+    """Return the name of a request, its outcome, and what the server said, from a line of an output or error file."""
     try:
         row = from_json(line)
     except ValueError:
@@ -292,7 +282,7 @@ def _outcome(line: bytes) -> tuple[str, Reply | CallError, object]:
 
 
 def _refused(batch: Batch) -> CallError:
-    """Why the server refused a whole batch."""
+    """Return why the server refused a whole batch."""
     first = next(iter((batch.errors and batch.errors.data) or ()), None)
     code, text = (first and first.code) or "", (first and first.message) or "no reason given"
     if "limit" in code:  # tokens or requests that may be enqueued at once
@@ -301,7 +291,7 @@ def _refused(batch: Batch) -> CallError:
 
 
 def half(price: Price | None) -> Price | None:
-    """The price of a batch, for the list price ``price``."""
+    """Return the price of a batch, for the list price ``price``."""
     if price is None:
         return None
     input_usd, output_usd = price.input_usd * DISCOUNT, price.output_usd * DISCOUNT
@@ -311,10 +301,7 @@ def half(price: Price | None) -> Price | None:
 
 
 def _read(path: Path, fingerprint: str) -> list[_Batch]:
-    """The submissions in ``path`` that are about the model of ``fingerprint``, in order.
-
-    A torn last line is cut off.
-    """
+    """Return the submissions in ``path`` to the model of ``fingerprint``, in order; a torn last line is cut off."""
     batches: dict[str, _Batch] = {}
     if not path.exists():
         return []

@@ -1,8 +1,6 @@
-"""Hard limits on calls, cost and time, shared by all models of a run; list prices, and offline token counts.
+"""Limits on calls, cost and time, shared by all models of a run; list prices; token counts without a tokenizer.
 
-Prices age: every entry of ``auditor/embedded/prices.yaml`` has a date, and ``--price``
-overrides it. Tokens are counted without a tokenizer, because none ships without tables that
-must be downloaded: an estimate for planning, and a bound for the hard limit on cost.
+Prices age: every entry of ``auditor/embedded/prices.yaml`` has a date, and ``--price`` overrides it.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from auditor.core import reading
-from auditor.core.errors import BudgetExceeded, ConfigError, DataFileError, UserError
+from auditor.core.errors import BudgetExceeded, ConfigError, UserError
 from auditor.core.protocols import Model
 from auditor.core.protocols import Price as Price
 from auditor.core.shown import plural
@@ -36,7 +34,7 @@ _WIDTH = 160  # bytes of a book: each state overwrites the one before in one wri
 
 
 class Spent(NamedTuple):
-    """What a run used: ``usd`` of which ``reserved_usd`` is the most that calls without a stated cost can have cost."""
+    """Use of a run: ``usd`` includes ``reserved_usd``, the most that calls without a stated cost can have cost."""
 
     calls: int = 0
     usd: float = 0.0
@@ -53,7 +51,7 @@ class _Row(msgspec.Struct):
 
 
 class Book:
-    """What a run used so far, in a file of its own, made if it is not there: one line, always as long."""
+    """A file with the use of a run so far: one line, always as long."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -65,7 +63,7 @@ class Book:
 
     @staticmethod
     def read(path: Path) -> Spent:
-        """Calls that left and the most that they cost, those in flight at a kill too; nothing without a book."""
+        """Return what a book says, with calls that were in flight at a kill; nothing without a book."""
         try:
             row = msgspec.json.decode(path.read_bytes() or b"{}", type=_Row)
             spent = Spent(row.calls, row.spent_usd + row.held_usd, row.reserved_usd + row.held_usd)
@@ -81,7 +79,7 @@ class Book:
         return spent
 
     def write(self, spent: Spent, held_usd: float) -> None:
-        """Replace what the book says; outlasts the end of the process, however it ends."""
+        """Replace the line; it outlasts the end of the process."""
         usd = (round(value, DIGITS) for value in (spent.usd, spent.reserved_usd, held_usd))
         try:
             self._file.seek(0)
@@ -97,18 +95,14 @@ class Book:
 class Budget:
     """Limits that are checked before a call and cannot be overrun.
 
-    Every attempt that reaches an adapter counts as one call, retries included; a batch counts one call
-    per request. For models with a price, the most a call can cost is set aside before it and corrected
-    afterwards, so that spent plus set-aside never exceeds ``max_cost``. With `keep` all of this is on disk before a
-    call leaves, so that these limits are those of the whole run, however often it was cut off. Time is that of one
-    process, and is checked before a call: calls in flight at the deadline are still awaited, because they are paid
-    for; a provider's batch is not, because a later run can read it.
+    Every attempt that reaches an adapter counts as one call, retries included; a batch counts one call per request. The
+    most a priced call can cost is set aside before it and corrected afterwards. With `keep` this is on disk before a
+    call leaves, so that the limits hold however often a run is cut off. Time is that of one process: calls in flight at
+    the deadline are still awaited, a provider's batch is not.
 
-    ``max_cost`` is in US dollars, ``max_seconds`` counts from the first reservation, and ``price_in`` and ``price_out``
-    (per million tokens) override the price table for all models with a price.
+    ``max_cost`` is in US dollars, ``max_seconds`` counts from the first reservation, ``price_in`` and ``price_out``
+    (per million tokens) override the price table.
 
-    Examples
-    --------
     >>> budget = Budget(max_calls=1)
     >>> asyncio.run(budget.reserve([0.0, 0.0]))
     1
@@ -128,7 +122,10 @@ class Budget:
             if value is not None and not (math.isfinite(value) and value >= 0):
                 raise ConfigError(f"--max-{flag} is {value!r}; it must be 0 or more")
         self.max_calls, self.max_cost, self.max_seconds = max_calls, max_cost, max_seconds
-        self.price = own_price(price_in, price_out)
+        if (price_in is None) != (price_out is None):
+            raise ConfigError("a price has two parts, in and out, in USD per million tokens: --price IN,OUT")
+        given = None if price_in is None or price_out is None else (float(price_in), float(price_out))
+        self.price = given and Price(input_usd=given[0], output_usd=given[1])
         self.calls = 0
         self.spent_usd = 0.0
         self.reserved_usd = 0.0  # of these: the most that calls without a stated cost can have cost
@@ -142,18 +139,18 @@ class Budget:
         self._whole: Budget | None = None  # whose limits hold
 
     def part(self) -> Budget:
-        """Make a ledger for one of several runs that share these limits: its calls count in both."""
+        """Return a ledger for one of several runs that share these limits: its calls count in both."""
         own = Budget()
         own.price, own._whole = self.price, self
         return own
 
     @property
     def spent(self) -> Spent:
-        """What was used so far."""
+        """Return the use so far."""
         return Spent(self.calls, round(self.spent_usd, DIGITS), round(self.reserved_usd, DIGITS))
 
     def as_record(self, models: Iterable[Model]) -> dict[str, object]:
-        """What was used, as run records have it; no cost where that of one of ``models`` is not known."""
+        """Return the use for run records; no cost where the price of one of ``models`` is unknown."""
         calls, usd, reserved = self.spent
         known = all(map(self.priced, models))
         return {"calls": calls, "cost_usd": usd if known else None, "reserved_usd": reserved}
@@ -164,19 +161,16 @@ class Budget:
             self._started_at = self._clock()
 
     def stop(self, reason: str) -> None:
-        """Grant no further call, for ``reason``; another thread may say so. Calls in flight are still awaited."""
+        """Grant no further call, for ``reason``; safe from other threads."""
         (self._whole or self)._stopped = reason
 
     def charge(self, *, calls: int = 0, usd: float = 0.0) -> None:
-        """Count what an earlier part of the run used; for resuming."""
+        """Count the use of an earlier part of the run; for resuming."""
         self.calls += calls
         self.spent_usd += usd
 
     def keep(self, path: Path) -> None:
-        """Write down in ``path`` what is used before it is used, and count what stands there (`Book`).
-
-        Calls that were in flight when an earlier process was killed count with the most that they can have cost.
-        """
+        """Note in ``path`` what is used before it is used, and count what is noted there (`Book`)."""
         self._book = Book(path)
         before = self._book.before
         self.calls = max(self.calls, before.calls)
@@ -196,10 +190,7 @@ class Budget:
             self._book.write(Spent(self.calls, self.spent_usd, self.reserved_usd), self.held_usd)
 
     def price_of(self, model: Model) -> Price | None:
-        """What the user said that tokens cost, else the adapter's price; None where there is neither.
-
-        Only models that charge for tokens have one (`auditor.core.protocols.Model.costs`).
-        """
+        """Return the price of the user, else of the adapter; None where there is neither, or tokens cost nothing."""
         return (self.price or model.price) if model.costs == "tokens" else None
 
     def priced(self, model: Model) -> bool:
@@ -207,7 +198,7 @@ class Budget:
         return model.costs != "tokens" or self.price_of(model) is not None
 
     def require_price(self, model: Model) -> None:
-        """Refuse to start where ``max_cost`` is set and the price of ``model`` is unknown."""
+        """Raise where ``max_cost`` is set and the price of ``model`` is unknown."""
         if self.max_cost is not None and not self.priced(model):
             raise ConfigError(
                 f"--max-cost is set, but the price of {model.name} is not known. Give it in USD per million "
@@ -215,7 +206,7 @@ class Budget:
             )
 
     def remaining_s(self) -> float | None:
-        """Seconds left, or None without a limit on time."""
+        """Return the seconds left, or None without a limit on time."""
         if self._whole is not None:
             return self._whole.remaining_s()
         if self.max_seconds is None:
@@ -225,7 +216,7 @@ class Budget:
         return self.max_seconds - (self._clock() - self._started_at)
 
     def out_of_time(self) -> BudgetExceeded:
-        """The error for the limit on time."""
+        """Return the error for the limit on time."""
         if self._whole is not None:
             return self._whole.out_of_time()
         message = f"the limit of {self.max_seconds:g} seconds (--max-seconds) is reached"
@@ -234,10 +225,9 @@ class Budget:
     async def reserve(self, bounds_usd: Sequence[float], *, left_before: Sequence[bool] = ()) -> int:
         """Set aside calls for the longest prefix of ``bounds_usd`` that the limits allow; return how many.
 
-        ``bounds_usd`` are the most that each call can cost. ``left_before`` says which calls left already and were
-        counted then, as those in a provider's batch. Where only calls in flight leave no room for the first one, it
-        waits until they are settled: they rarely cost as much as was set aside. Raises `BudgetExceeded` where not even
-        the first one fits. Each granted call must be settled.
+        ``bounds_usd`` are the most that each call can cost. ``left_before`` marks calls that were counted when they
+        left, in a provider's batch. Where only calls in flight leave no room for the first one, it waits until they are
+        settled. Raises `BudgetExceeded` where the first one does not fit. Each granted call must be settled.
         """
         if self._whole is not None:
             granted = await self._whole.reserve(bounds_usd, left_before=left_before)
@@ -269,7 +259,7 @@ class Budget:
             await waiter
 
     def settle(self, bound_usd: float, cost_usd: float | None) -> None:
-        """Replace what was set aside for one call by what it cost; None, where no one says: it stays reserved."""
+        """Replace what was set aside for one call by its cost; with None it stays reserved."""
         if self._whole is not None:
             self._whole.settle(bound_usd, cost_usd)
         self._in_flight -= 1
@@ -300,7 +290,7 @@ class Budget:
 
     @property
     def open_calls(self) -> int | None:
-        """Calls that may still be answered, those in flight with them; None without a limit of calls."""
+        """Return how many calls may still be answered, with those in flight; None without a limit."""
         whole = self._whole or self
         return None if whole.max_calls is None else max(0, whole.max_calls - whole.calls) + whole._in_flight
 
@@ -313,16 +303,7 @@ class Budget:
         return self.max_cost is not None and bound > 0 and self.spent_usd + held + bound > self.max_cost
 
 
-def own_price(price_in: float | None, price_out: float | None) -> Price | None:
-    """The price that the user named, or None; `ConfigError` where only one of the two was."""
-    if price_in is None and price_out is None:
-        return None
-    if price_in is None or price_out is None:
-        raise ConfigError("a price has two parts, in and out, in USD per million tokens: --price IN,OUT")
-    return Price(input_usd=float(price_in), output_usd=float(price_out))
-
-
-class _Listed(msgspec.Struct, forbid_unknown_fields=True):
+class _Listed(msgspec.Struct):
     host: str
     model: str
     input_usd: float
@@ -337,12 +318,8 @@ class _File(msgspec.Struct):
 
 @lru_cache(maxsize=1)
 def table() -> dict[tuple[str, str], Price]:
-    """``(host, model name)`` to price, from the embedded file."""
-    path = reading.shipped("embedded", "prices.yaml")
-    try:
-        file = msgspec.convert(reading.load_yaml(path), _File, strict=False)
-    except msgspec.ValidationError as error:
-        raise DataFileError(f"{path.name}: {error}") from None
+    """Return ``(host, model name)`` → price, from the embedded file."""
+    file = msgspec.convert(reading.load_yaml(reading.shipped("embedded", "prices.yaml")), _File, strict=False)
     return {
         (one.host, one.model): Price(
             input_usd=one.input_usd, output_usd=one.output_usd, as_of=one.as_of.isoformat(), source=file.note
@@ -352,27 +329,20 @@ def table() -> dict[tuple[str, str], Price]:
 
 
 def lookup(name: str, host: str = "api.openai.com") -> Price | None:
-    """The list price of ``name`` at ``host``, or None if the table does not have exactly this name.
+    """Return the list price of ``name`` at ``host``, or None if the table does not have exactly this name.
 
-    Names are never shortened: a dated snapshot may cost more than the name it starts with, and a server
-    elsewhere that uses the same name sets its own price.
+    A dated snapshot may cost more than the name it starts with, and another server sets its own price.
     """
     return table().get((host, name))
 
 
 def estimated_tokens(prompt: Prompt) -> int:
-    """Estimate the tokens of ``prompt`` from its characters.
-
-    Examples
-    --------
-    >>> estimated_tokens(Prompt(format="plain", text="x" * 35))
-    10
-    """
+    """Estimate the tokens of ``prompt`` from its characters."""
     return math.ceil(sum(map(len, _texts(prompt))) / CHARS_PER_TOKEN)
 
 
 def most_tokens(prompt: Prompt) -> int:
-    """Bound the tokens of ``prompt``: at most one for each byte, and those of a chat template."""
+    """Return an upper bound of the tokens of ``prompt``: one for each byte, and those of a chat template."""
     texts = _texts(prompt)
     return sum(len(t.encode("utf-8", "surrogatepass")) + OVERHEAD_PER_MESSAGE for t in texts) + OVERHEAD_PER_MESSAGE
 

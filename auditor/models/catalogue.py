@@ -21,7 +21,7 @@ LANGCHAIN: Mapping[str, tuple[str, str | None]] = {
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of spec; ``rows``: it decides on rows of tables, and no text is handed to it."""
+    """A kind of spec; ``rows``: it decides on rows of tables and takes no text."""
 
     spec: str
     what: str
@@ -39,7 +39,7 @@ BY_NAME = {one.spec.partition(":")[0]: one for one in KINDS}
 
 
 class Needs(msgspec.Struct, frozen=True, kw_only=True):
-    """What a kind of model, or a provider of one, needs, and whether it is here."""
+    """The needs of a kind of model, or of a provider, and whether they are met."""
 
     installed: bool
     install: str | None = None  # the line to run
@@ -59,13 +59,7 @@ class Listed(Needs, frozen=True, kw_only=True):
 
 
 def kinds() -> list[Listed]:
-    """Every kind of spec; plugins of other packages come last.
-
-    Examples
-    --------
-    >>> [k.installed for k in kinds() if k.spec == "reviews"]
-    [True]
-    """
+    """Return every kind of spec; plugins of other packages come last."""
     from auditor.core.registry import MODELS
 
     plugins = [
@@ -106,7 +100,7 @@ def _listed(kind: Kind) -> Listed:
 
 
 def installed(package: str) -> bool:
-    """Whether ``package`` can be imported; it is not imported."""
+    """Return whether ``package`` can be imported, without importing it."""
     try:
         return find_spec(package) is not None
     except (ImportError, ValueError):

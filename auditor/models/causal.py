@@ -13,25 +13,14 @@ PLAIN = "DynamicLayer"  # a cache of keys and values from which the last tokens 
 
 
 class Reader:
-    """A causal model with the keys and values of the last prompt, of which the next one needs only its own tokens.
+    """A causal model with the keys and values of the last prompt: the next one reads only the tokens that differ.
 
-    Variants of one text begin alike, and prompts of one task begin with the same instructions.
-
-    Parameters
-    ----------
-    torch : module
-    model : transformers.PreTrainedModel
-        A causal language model in evaluation mode.
-
-    Attributes
-    ----------
-    shortens : bool
-        Whether the last tokens can be taken off the cache. If not (state spaces, sliding windows), each prompt is read
-        whole.
+    ``shortens`` says whether the last tokens can be taken off the cache. If not (state spaces, sliding windows), each
+    prompt is read whole.
     """
 
-    def __init__(self, torch: Any, model: Any) -> None:
-        self._torch, self._model = torch, model
+    def __init__(self, library: Any, torch: Any, model: Any) -> None:
+        self._library, self._torch, self._model = library, torch, model
         self._ids: list[int] = []
         self._cache: Any = None
         parameters = inspect.signature(model.forward).parameters
@@ -41,37 +30,60 @@ class Reader:
         layers = getattr(getattr(made, "past_key_values", None), "layers", ())
         self.shortens = bool(layers) and all(type(layer).__name__ == PLAIN for layer in layers)
 
-    def after(self, ids: Sequence[int], last: int = 1) -> Any:
-        """Return what may follow each of the ``last`` tokens of ``ids``: log-probabilities (last, vocabulary)."""
+    def _begin(self, ids: Sequence[int], last: int) -> tuple[dict[str, Any], int]:
+        """Return the cache, cut to what ``ids`` without the ``last`` tokens has of it, and its number of tokens."""
         before, cache = self._ids, self._cache
         self._ids, self._cache = [], None  # a pass that is cut off leaves the cache half written
         kept = min(_common(before, ids), len(ids) - last)
-        options: dict[str, Any] = {"logits_to_keep": last} if self._last_only else {}
-        if self.shortens:
-            if cache is not None and kept < len(before):
-                cache.crop(kept - len(before))
-            options |= {"past_key_values": cache, "use_cache": True}
-        rest = self._torch.tensor([list(ids[kept:])], device=self._model.device)
-        made = self._model(input_ids=rest, **options)
+        if cache is not None and kept < len(before):
+            cache.crop(kept - len(before))
+        return ({"past_key_values": cache, "use_cache": True} if self.shortens else {}), kept
+
+    def _end(self, ids: Sequence[int], made: Any) -> None:
         if self.shortens:
             self._ids, self._cache = list(ids), made.past_key_values
+
+    def after(self, ids: Sequence[int], last: int = 1) -> Any:
+        """Return what may follow each of the ``last`` tokens of ``ids``: log-probabilities (last, vocabulary)."""
+        options, kept = self._begin(ids, last)
+        if self._last_only:
+            options["logits_to_keep"] = last
+        made = self._model(input_ids=self._torch.tensor([list(ids[kept:])], device=self._model.device), **options)
+        self._end(ids, made)
         return made.logits[0, -last:].float().log_softmax(-1)
 
-    def write(self, ids: Sequence[int], limit: int, ends: Collection[int]) -> tuple[list[int], list[Any]]:
-        """Write greedily after ``ids``, at most ``limit`` tokens; the last one is in ``ends`` if the answer is whole.
+    def write(
+        self, rows: Sequence[Sequence[int]], limit: int, ends: Collection[int], fill: int, *, scored: bool = False
+    ) -> tuple[list[list[int]], Sequence[Any]]:
+        """Write greedily after each of ``rows``, at most ``limit`` tokens; one row goes on from the cache.
 
-        Returns the tokens, and the log-probabilities that each was chosen by.
+        Returns the tokens of each row, and with ``scored`` the logits (rows, vocabulary) at each of their places.
         """
-        written: list[int] = []
-        chosen_by = []
-        while len(written) < limit and not (written and written[-1] in ends):
-            logs = self.after([*ids, *written])[0]
-            chosen_by.append(logs)
-            written.append(int(logs.argmax()))
-        return written, chosen_by
+        config = self._library.GenerationConfig(
+            do_sample=False,
+            num_beams=1,
+            repetition_penalty=1.0,  # a model's own default for sampling would change greedy answers too
+            max_new_tokens=limit,
+            pad_token_id=fill,
+            eos_token_id=sorted(ends) or None,
+            return_dict_in_generate=True,
+            output_logits=scored,
+        )
+        width = max(map(len, rows))
+        # Padded on the left, so that all answers begin at the same place.
+        ids = [[fill] * (width - len(row)) + list(row) for row in rows]
+        mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
+        options = self._begin(rows[0], 1)[0] if len(rows) == 1 else {}
+        given = (self._torch.tensor(numbers, device=self._model.device) for numbers in (ids, mask))
+        made = self._model.generate(
+            **dict(zip(("input_ids", "attention_mask"), given, strict=True)), generation_config=config, **options
+        )
+        if len(rows) == 1:
+            self._end(made.sequences[0].tolist()[:-1], made)
+        return made.sequences[:, width:].tolist(), made.logits or ()
 
     def endings(self, ids: Sequence[int], endings: Mapping[str, Sequence[int]]) -> dict[str, float]:
-        """Return the log-probability of each ending after ``ids``; an ending of one token needs no pass of its own."""
+        """Return the log-probability of each ending after ``ids``."""
         first = self.after(ids)[0]
         out = {}
         for name, end in endings.items():
@@ -88,10 +100,11 @@ def _common(one: Sequence[int], other: Sequence[int]) -> int:
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def tokens_of(tokenizer: Any, written: Sequence[int], chosen_by: Sequence[Any]) -> list[Token]:
+def tokens_of(tokenizer: Any, written: Sequence[int], logits: Sequence[Any]) -> list[Token]:
     """Return written tokens with their most likely alternatives, as a chat server gives them."""
     out = []
-    for token, logs in zip(written, chosen_by, strict=True):
+    for token, chosen_by in zip(written, logits, strict=True):
+        logs = chosen_by.float().log_softmax(-1)
         top = logs.topk(min(ALTERNATIVES, logs.shape[-1]))
         pairs = {
             tokenizer.decode([number]): chance

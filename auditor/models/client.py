@@ -11,7 +11,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -41,37 +41,31 @@ from auditor.models.transport import TooLong
 CHUNK = 256
 UNREACHABLE_AFTER = 3  # failed attempts at one request, or time-outs in turn, where nothing was ever answered
 _NOT_BILLED = (AuthFailed, BadRequest, RateLimited)
+Promise = asyncio.Future[Response | None]
+Queue = deque[Request]
 
 
-class _Round:
-    """One pass over the requests of one `Client.ask`: who waits for which key."""
+def _key(request: Request) -> Key:
+    return request.prompt.sha256, request.replicate
 
-    def __init__(self, requests: Sequence[Request], results: list[Response | None]) -> None:
-        self.requests = requests
-        self.results = results
-        self.buffer: deque[Request] = deque()  # to be asked
-        self.places: dict[Key, list[int]] = {}
-        self.waiting: list[tuple[int, asyncio.Future[Response | None]]] = []
 
-    def deliver(self, index: int, response: Response) -> None:
-        request = self.requests[index]
-        if response.variant_id != request.variant_id or response.format != request.prompt.format:
-            response = replace(response, variant_id=request.variant_id, format=request.prompt.format)
-        self.results[index] = response
+def _for(request: Request, response: Response) -> Response:
+    """Return ``response`` with the variant and format of ``request``."""
+    if response.variant_id == request.variant_id and response.format == request.prompt.format:
+        return response
+    return replace(response, variant_id=request.variant_id, format=request.prompt.format)
 
 
 class Client:
     """Asks one model; see the module's docstring for the layers.
 
-    Every answer, also one from the cache, goes to ``on_response`` once, and is on disk when that returns. So do
-    failures that are about a request (refused, or all attempts failed). What is only about the run is never reported
-    there: a limit that was reached, a wrong key, a server that never answered. Those set ``stopped``; requests that
-    were not asked then come back with its code as their ``error``.
+    Every answer, also from the cache, goes to ``on_response`` once, and is on disk when that returns. So do failures
+    that are about a request. A limit that was reached, a wrong key, or a server that never answered set ``stopped``
+    instead; requests that were not asked then have its code as their ``error``.
 
-    ``answered`` is what the journal of this run has, only `definitive` responses; with ``remember`` those of this
-    process are kept in memory too. ``keep`` says of an answer's text and format whether it could be read: others are
-    not cached, and with ``give_up`` the client stops where most of the first are such. ``budget`` is shared by all
-    clients of a run.
+    ``answered`` holds the `definitive` responses of the run's journal; with ``remember`` those of this process are kept
+    in memory too. ``keep`` says of a text and a format whether it can be read: others are not cached, and with
+    ``give_up`` the client stops where most of the first are such. All clients of a run share ``budget``.
     """
 
     def __init__(
@@ -111,33 +105,30 @@ class Client:
         self._keep = keep or (lambda text, format: True)
         self._give_up_early = give_up and not model.recorded
         self._memory: dict[Key, Response] = {}
-        self._in_flight: dict[Key, asyncio.Future[Response | None]] = {}
+        self._in_flight: dict[Key, Promise] = {}
         self._batch = max(1, model.max_batch)
         self._fruitless = 0  # requests in a row that ended without an answer
         self._patience = max(64, 2 * self._limiter.concurrency)
 
     async def ask(self, requests: Sequence[Request]) -> list[Response]:
-        """The responses to ``requests``, in their order.
+        """Return the responses to ``requests``, in their order.
 
-        Equal (prompt, replicate) pairs are asked once, also across concurrent calls of `ask`; each
-        response carries the variant id and format of its own request. Raises `PluginError` where the adapter broke
-        its contract; other errors of adapter and ``on_response`` pass through.
+        Equal (prompt, replicate) pairs are asked once, also across concurrent calls of `ask`. Raises `PluginError`
+        where the adapter broke its contract; other errors of adapter and ``on_response`` pass through.
         """
-        results: list[Response | None] = [None] * len(requests)
-        todo: Sequence[int] = range(len(requests))
-        while todo := await self._pass(_Round(requests, results), todo):
-            pass
-        assert all(r is not None for r in results)
-        return [r for r in results if r is not None]
+        responses: dict[Key, Response] = {}
+        while left := [r for r in requests if _key(r) not in responses]:
+            responses |= await self._pass(left)
+        return [_for(request, responses[_key(request)]) for request in requests]
 
     async def aclose(self) -> None:
         """Commit the cache (it stays open: others may share it) and release the adapter."""
         self._flush()
         await self.model.aclose()
 
-    def _name(self, prompt_sha256: str, replicate: int) -> str:
-        """The key of an answer in the cache."""
-        return cache_key(self.model.fingerprint, prompt_sha256, replicate)
+    def _name(self, key: Key) -> str:
+        """Return the key of an answer in the cache."""
+        return cache_key(self.model.fingerprint, *key)
 
     def _flush(self) -> None:
         if self._cache is not None:
@@ -151,30 +142,67 @@ class Client:
 
     # -- who asks what --------------------------------------------------------
 
-    async def _pass(self, round_: _Round, todo: Sequence[int]) -> list[int]:
-        """One pass; returns the requests whose answer another `ask` promised and then did not get."""
+    async def _pass(self, requests: Sequence[Request]) -> dict[Key, Response]:
+        """Ask once; an answer that another `ask` promised and then did not get is left out."""
+        known: dict[Key, Response] = {}
+        promised: dict[Key, Promise] = {}
+        mine: set[Key] = set()
+        queue: Queue = deque()  # to be asked
         try:
-            for start in range(0, len(todo), CHUNK):
-                self._sort(round_, todo[start : start + CHUNK])
+            for start in range(0, len(requests), CHUNK):
+                fresh = [r for r in requests[start : start + CHUNK] if self._is_new(r, known, promised)]
+                mine |= {_key(request) for request in fresh}
+                queue += self._not_cached(fresh)
                 await asyncio.sleep(0)
-            await self._employ(round_)
+            await self._employ(queue)
         finally:
-            for key in round_.places:
+            for key in mine & self._in_flight.keys():
                 self._in_flight.pop(key).set_result(None)
             self._flush()
-        left: list[int] = []
-        for index, promise in round_.waiting:
+        for key, promise in promised.items():
             response = await asyncio.shield(promise)  # its owner is not cancelled with us
-            if response is None:
-                left.append(index)
+            if response is not None:
+                known[key] = response
+        return known
+
+    def _is_new(self, request: Request, known: dict[Key, Response], promised: dict[Key, Promise]) -> bool:
+        """Return whether no call and no journal has the answer to ``request``, and promise it then."""
+        key = _key(request)
+        if key in known or key in promised:
+            return False
+        response = self._memory.get(key)
+        if response is None and (response := self._answered.get(key)) is not None:
+            self.counts.replayed += 1
+            if self._remember:
+                self._memory[key] = response
+        if response is not None:
+            known[key] = response
+            return False
+        new = key not in self._in_flight
+        if new:
+            self._in_flight[key] = asyncio.get_running_loop().create_future()
+        promised[key] = self._in_flight[key]
+        return new
+
+    def _not_cached(self, requests: Sequence[Request]) -> list[Request]:
+        """Answer from the cache; return the requests that it cannot answer."""
+        if self._cache is None:
+            return list(requests)
+        names = [self._name(_key(request)) for request in requests]
+        hits, left = self._cache.get_many(names), []
+        for request, name in zip(requests, names, strict=True):
+            reply = hits.get(name)
+            if reply is not None and self._keep(reply.text, request.prompt.format):
+                self.counts.cached += 1
+                self._finish(answer(self.model.name, request, reply, cached=True, cost_usd=0.0))
             else:
-                round_.deliver(index, response)
+                left.append(request)
         return left
 
-    async def _employ(self, round_: _Round) -> None:
-        """Let workers ask until nothing is left that is ours to ask."""
-        most = min(self._limiter.concurrency, math.ceil(len(round_.buffer) / self._batch))
-        workers = [asyncio.create_task(self._work(round_)) for _ in range(most)]
+    async def _employ(self, queue: Queue) -> None:
+        """Let workers ask until the queue is empty."""
+        most = min(self._limiter.concurrency, math.ceil(len(queue) / self._batch))
+        workers = [asyncio.create_task(self._work(queue)) for _ in range(most)]
         try:
             if workers:
                 await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
@@ -187,52 +215,20 @@ class Client:
         for end in sorted(failures, key=lambda f: isinstance(f, asyncio.CancelledError)):
             raise end
 
-    async def _work(self, round_: _Round) -> None:
-        while round_.buffer:
-            batch = [round_.buffer.popleft() for _ in range(min(self._batch, len(round_.buffer)))]
-            await self._answer(round_, batch)
+    async def _work(self, queue: Queue) -> None:
+        while queue:
+            await self._answer(queue, [queue.popleft() for _ in range(min(self._batch, len(queue)))])
             await asyncio.sleep(0)  # local models never suspend; let others and Ctrl-C have a turn
-
-    def _sort(self, round_: _Round, indices: Iterable[int]) -> None:
-        """Sort requests: known, promised by another `ask`, cached, or to be asked."""
-        fresh: list[Request] = []
-        for index in indices:
-            request = round_.requests[index]
-            key = (request.prompt.sha256, request.replicate)
-            if key in round_.places:
-                round_.places[key].append(index)
-            elif (known := self._memory.get(key)) is not None:
-                round_.deliver(index, known)
-            elif (known := self._answered.get(key)) is not None:
-                self.counts.replayed += 1
-                if self._remember:
-                    self._memory[key] = known
-                round_.deliver(index, known)
-            elif key in self._in_flight:
-                round_.waiting.append((index, self._in_flight[key]))
-            else:
-                round_.places[key] = [index]
-                self._in_flight[key] = asyncio.get_running_loop().create_future()
-                fresh.append(request)
-        names = [self._name(r.prompt.sha256, r.replicate) for r in fresh] if self._cache else [""] * len(fresh)
-        hits = self._cache.get_many(names) if self._cache else {}
-        for request, name in zip(fresh, names, strict=True):
-            reply = hits.get(name)
-            if reply is not None and self._keep(reply.text, request.prompt.format):
-                self.counts.cached += 1
-                self._finish(round_, answer(self.model.name, request, reply, cached=True, cost_usd=0.0))
-            else:
-                round_.buffer.append(request)
 
     # -- outcomes -------------------------------------------------------------
 
-    def _take(self, round_: _Round, request: Request, reply: Reply, cost: float | None, latency_s: float) -> None:
+    def _take(self, request: Request, reply: Reply, cost: float | None, latency_s: float) -> None:
         """Keep, journal and hand out an answer."""
         self._fruitless = 0
         readable = self._keep(reply.text, request.prompt.format)
         if readable and self._cache is not None:
-            self._cache.put(self._name(request.prompt.sha256, request.replicate), clean(reply))
-        self._finish(round_, answer(self.model.name, request, reply, cost_usd=cost, latency_s=latency_s))
+            self._cache.put(self._name(_key(request)), clean(reply))
+        self._finish(answer(self.model.name, request, reply, cost_usd=cost, latency_s=latency_s))
         self._look_at_first(readable)
 
     def _look_at_first(self, readable: bool) -> None:
@@ -242,50 +238,47 @@ class Client:
         if self.first.hopeless:
             self.stop(self.first.unreadable(f"answers of {self.model.name}"))
 
-    def _fail(self, round_: _Round, request: Request, error: CallError) -> None:
-        """The request has no answer; say so in the journal."""
+    def _fail(self, request: Request, error: CallError) -> None:
+        """Journal that the request has no answer."""
         self.counts.failed += 1
         # Refused requests may share one over-long seed, so they only count while nothing was answered.
         if error.transient or (isinstance(error, BadRequest) and not self.counts.answered):
             self._fruitless += 1
             if self._fruitless >= self._patience:
                 self.stop(error)
-        self._finish(round_, failure(self.model.name, request, error.code, str(error)))
+        self._finish(failure(self.model.name, request, error.code, str(error)))
         if isinstance(error, ContentFiltered):
             self._look_at_first(readable=False)
 
-    def _give_up(self, round_: _Round, request: Request) -> None:
-        """The run stopped before this request was answered: not journaled, asked again on resume."""
+    def _give_up(self, request: Request) -> None:
+        """Hand out that the run stopped before: not journaled, asked again on resume."""
         assert self.stopped is not None
         code = self.stopped.code if isinstance(self.stopped, CallError) else BUDGET
-        self._hand_out(round_, failure(self.model.name, request, code, str(self.stopped)))
+        self._hand_out(failure(self.model.name, request, code, str(self.stopped)))
 
-    def _finish(self, round_: _Round, response: Response) -> None:
+    def _finish(self, response: Response) -> None:
         if self._on_response is not None:
             self._on_response(response)
         if self._remember:
             self._memory[response.prompt_sha256, response.replicate] = response
-        self._hand_out(round_, response)
+        self._hand_out(response)
 
-    def _hand_out(self, round_: _Round, response: Response) -> None:
-        key = (response.prompt_sha256, response.replicate)
-        for index in round_.places.pop(key):
-            round_.deliver(index, response)
-        self._in_flight.pop(key).set_result(response)
+    def _hand_out(self, response: Response) -> None:
+        self._in_flight.pop((response.prompt_sha256, response.replicate)).set_result(response)
 
     # -- attempts ------------------------------------------------------------------
 
-    async def _answer(self, round_: _Round, batch: list[Request]) -> None:
+    async def _answer(self, queue: Queue, batch: list[Request]) -> None:
         """Ask until each request of ``batch`` has its response."""
         attempt, waited = 0, 0.0
         while batch:
             attempt += 1
-            failed = await self._attempt(round_, batch, attempt)
+            failed = await self._attempt(queue, batch, attempt)
             batch, longest = [], 0.0
             for request, error in failed:
                 wait = self.retry.delay(attempt, error, waited, self._rng)
                 if wait is None:
-                    self._fail(round_, request, error)
+                    self._fail(request, error)
                     continue
                 batch.append(request)
                 longest = max(longest, wait)
@@ -296,7 +289,7 @@ class Client:
                 waited += longest
                 await self._pause(longest)
 
-    async def _attempt(self, round_: _Round, batch: list[Request], attempt: int) -> list[tuple[Request, CallError]]:
+    async def _attempt(self, queue: Queue, batch: list[Request], attempt: int) -> list[tuple[Request, CallError]]:
         """Send ``batch`` once; returns what failed and may be tried again."""
         while True:
             while self.stopped is None and (wait := self._limiter.wait_s()) > 0:
@@ -307,10 +300,10 @@ class Client:
                 bounds = [self._bound(request) for request in batch]
                 granted = await self._reserve(batch, bounds)
                 # The rest goes back to the queue; it meets the limit there, or fits once calls are settled.
-                round_.buffer.extendleft(reversed(batch[granted:] if granted else ()))
+                queue.extendleft(reversed(batch[granted:] if granted else ()))
                 if not granted:
                     for request in batch:
-                        self._give_up(round_, request)
+                        self._give_up(request)
                     return []
                 batch, bounds = batch[:granted], bounds[:granted]
                 sent_at = self._clock()
@@ -323,7 +316,7 @@ class Client:
             if isinstance(outcome, Reply):
                 tokens = 0 if outcome.usage is None else outcome.usage.tokens_in + outcome.usage.tokens_out
                 self._limiter.answered(sent_at=sent_at, tokens=tokens)
-                self._take(round_, request, outcome, self._pay(request, outcome, bound), latency)
+                self._take(request, outcome, self._pay(request, outcome, bound), latency)
                 continue
             self.budget.settle(bound, 0.0 if isinstance(outcome, _NOT_BILLED) else None)
             if isinstance(outcome, RateLimited):
@@ -332,11 +325,11 @@ class Client:
                 self._limiter.timed_out(sent_at=sent_at)
             self._judge(outcome, attempt, sent_at)
             if self.stopped is not None and (outcome.transient or type(outcome) is type(self.stopped)):
-                self._give_up(round_, request)
+                self._give_up(request)
             elif outcome.transient:
                 again.append((request, outcome))
             else:
-                self._fail(round_, request, outcome)
+                self._fail(request, outcome)
         return again
 
     async def _reserve(self, batch: list[Request], bounds: list[float]) -> int:

@@ -1,8 +1,7 @@
 """``rules``: coreference by rule, the nearest antecedent that fits; a subject that needs nothing else.
 
-Of the two people that a text names first, the pronoun refers to the one nearest before it that its gender does not
-rule out. The gender of a noun is what the dictionary of gender says, and nothing else: occupations have none
-unless their word names one (saleswoman). So pronouns move the answer only where a noun has a gender.
+A pronoun refers to the nearer of the two people named first, unless its gender rules that one out. Only the dictionary
+of gender gives a noun a gender, so occupations have none unless their word names one (saleswoman).
 """
 
 from __future__ import annotations
@@ -29,13 +28,8 @@ ORDINALS = ("first", "second")
 class Rules(LocalClassifier):
     """Answers "first" or "second": which of the two people named first a pronoun refers to.
 
-    Examples
-    --------
-    >>> model = Rules()
-    >>> model.antecedent("The visitor told my aunt that he would be late.")
+    >>> Rules().antecedent("The visitor told my aunt that he would be late.")
     'first'
-    >>> model.antecedent("The visitor told my aunt that she would be late.")
-    'second'
     """
 
     name = "rules"
@@ -51,17 +45,14 @@ class Rules(LocalClassifier):
         )
 
     def answer(self, text: str) -> Reply | CallError:
-        """The antecedent."""
+        """Return the antecedent."""
         person = self.antecedent(text)
         if person is None:
             return BadRequest("the text has no third-person pronoun after two nouns")
         return Reply(text=person)
 
     def antecedent(self, text: str) -> str | None:
-        """Find "first" or "second"; None where no pronoun follows two people.
-
-        Where neither fits, the nearest one is taken.
-        """
+        """Return "first" or "second", the nearest where neither fits; None without a pronoun after two people."""
         with self._lock:
             parses = self._parser.parse_text(text)
         people: list[str | None] = []
@@ -90,7 +81,7 @@ class Rules(LocalClassifier):
 
 @cache
 def _genders() -> dict[str, str]:
-    """Nouns of one gender; what stands in the dictionary for several has none."""
+    """Return the gender of each noun that the dictionary lists for one gender only."""
     from auditor.perturb import dictionaries
 
     groups_of: dict[str, set[str]] = {}

@@ -1,21 +1,16 @@
 """``exec:COMMAND``: a program as a model, for texts and for rows: it stays open, JSON lines in, JSON lines out.
 
-Requests are lines on the program's standard input, answers lines on its standard output, in any order;
-many are under way at once::
+Many requests are under way at once, and answers may come in any order::
 
     → {"id": 1, "input": "A fine film.", "replicate": 0}
     → {"id": 2, "messages": [{"role": "user", "content": "…"}], "replicate": 0}
     → {"id": 3, "row": {"age": 31, "sex": "Female"}}
-    ← {"id": 2, "output": "negative"}
     ← {"id": 1, "output": "positive", "scores": {"positive": 0.9, "negative": 0.1}}
     ← {"id": 3, "error": "the model is overloaded"}
 
-Text is UTF-8 on the way out of the program and ASCII with JSON escapes on the way in. A program that writes
-through a buffer has to flush after each line, and must write its logs to standard error; their end is
-shown when it fails. No shell is involved: the command is split as a shell would (quotes, backslashes).
-
-A line that is no answer but has an id fails that request; lines without one fail all open requests once there are as
-many of them. A program that ends fails its open requests, and is started again, a limited number of times.
+The program flushes each line, and writes its logs to standard error. A bad line with an id fails that request; lines
+without one fail all open requests once there are as many of them. A program that ends fails its open requests, and is
+started again, a limited number of times.
 """
 
 from __future__ import annotations
@@ -32,7 +27,9 @@ from asyncio import subprocess
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
+
+import msgspec
 
 from auditor.core import reading
 from auditor.core.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
@@ -59,21 +56,9 @@ class ProcessGone(ServerFault):
 class Exec(Model):
     """A program as a model.
 
-    Parameters
-    ----------
-    style : {"text", "chat"}
-        Whether it gets ``input`` (the bare text, default) or ``messages`` (the rendered prompt).
-    deterministic : bool
-        Declare True if the same text always gets the same answer.
-    fingerprint : str, optional
-        A name for the exact state of the model behind the program; only with one are answers cached.
-    timeout_s : float
-        Seconds to wait for the next answer.
-
-    Raises
-    ------
-    ConfigError
-        The command is empty, has unbalanced quotes, or there is no such program.
+    ``style``: it gets ``input`` (the bare text) or ``messages`` (the rendered prompt). ``fingerprint`` names the exact
+    state of the model behind it; only with one are answers cached. ``timeout_s`` is the wait for the next answer.
+    Raises `ConfigError` where the command is empty, has unbalanced quotes, or there is no such program.
     """
 
     costs: ClassVar[Costs] = "unseen"
@@ -139,7 +124,7 @@ class Exec(Model):
         return {**payload, "replicate": request.replicate}
 
     async def aclose(self) -> None:
-        """Close the program's input and wait for its end; after a grace time, terminate, then kill it."""
+        """End the program."""
         program, self._program, self._starting = self._program, None, asyncio.Lock()
         if program is not None:
             await program.close()
@@ -184,7 +169,7 @@ class _Program:
         self._answers = asyncio.create_task(self._listen())
 
     def send(self, payloads: Iterable[Mapping[str, object]]) -> dict[int, Promise]:
-        """Hand over requests; what is returned, by id, gets their answers."""
+        """Hand over requests; return a promise of each answer, by id."""
         sent: dict[int, Promise] = {}
         lines = []
         for payload in payloads:
@@ -206,7 +191,7 @@ class _Program:
         self._settle()
 
     def tail(self) -> str:
-        """The last lines that it wrote to standard error, for messages."""
+        """Return the last lines that it wrote to standard error, for messages."""
         return f"; its last messages: {' | '.join(self._stderr)}" if self._stderr else ""
 
     async def close(self) -> None:
@@ -303,26 +288,35 @@ class _Program:
                 promise.set_result(error)
 
 
+class _Tokens(msgspec.Struct):
+    tokens_in: int
+    tokens_out: int
+
+
+class _Answer(msgspec.Struct):
+    """The fields of an answer that count; others are ignored."""
+
+    output: str | None = None
+    error: object = None
+    scores: dict[str, object] | None = None
+    usage: _Tokens | None = None
+
+
 def _read(entry: object, line: bytes, name: str) -> Reply | CallError:
     if not isinstance(entry, dict):
         return BadResponse(f"{name} answered with a line that is not a JSON object: {line[:120]!r}")
-    output, error = entry.get("output"), entry.get("error")
-    if error is not None:
-        return ServerFault(f"{name} reported: {error}")
-    if not isinstance(output, str):
-        return BadResponse(f"{name}: expected the field output (text) or error in {str(entry)[:120]}")
-    scores: Any = entry.get("scores") or None
-    counts: Any = entry.get("usage") or None
-    for field, value in (("scores", scores), ("usage", counts)):
-        if value is not None and not isinstance(value, dict):
-            return BadResponse(f"the field {field} is not an object: {value!r}")
-    tokens = None if counts is None else usage(counts.get("tokens_in"), counts.get("tokens_out"))
-    if counts is not None and tokens is None:
-        return BadResponse(f"the field usage needs whole numbers tokens_in and tokens_out: {counts!r}")
     try:
-        return Reply(output, scores=None if scores is None else read_scores(scores, name), usage=tokens)
+        told = msgspec.convert(entry, _Answer)
+        if told.error is not None:
+            return ServerFault(f"{name} reported: {told.error}")
+        if told.output is None:
+            return BadResponse(f"{name}: expected the field output (text) or error in {str(entry)[:120]}")
+        scores = read_scores(told.scores, name) if told.scores else None
+    except msgspec.ValidationError as problem:
+        return BadResponse(f"{name}: {problem} in {str(entry)[:120]}")
     except BadResponse as problem:
         return problem
+    return Reply(told.output, scores=scores, usage=told.usage and usage(told.usage.tokens_in, told.usage.tokens_out))
 
 
 def _number(entry: object, line: bytes) -> int | None:
@@ -337,7 +331,7 @@ def _number(entry: object, line: bytes) -> int | None:
 
 
 def _split(command: str) -> list[str]:
-    """The words of a command; `ConfigError` where there are none, quotes are open, or there is no such program."""
+    """Return the words of a command; raise `ConfigError` where it cannot be run."""
     try:
         argv = shlex.split(command)
     except ValueError as error:

@@ -24,25 +24,10 @@ if TYPE_CHECKING:
 class HttpTemplate(Model):
     """A service that a YAML file describes.
 
-    The answer is what stands at the file's path ``answer``: a text, or a number or truth value written as JSON
-    writes it. Redirects to another host are not followed: they could carry the key there. Values from the environment
-    are taken out of every message; the fingerprint is made from their names.
-
-    Parameters
-    ----------
-    task : Task or None
-        Gives ``{{temperature}}`` and ``{{max_tokens}}``.
-    price : Price or None
-        Overrides the file's.
-    rows : bool
-        Whether it decides on rows: the text of each request is then one row as JSON.
-
-    Raises
-    ------
-    DataFileError
-        The file is malformed; the message names file and line.
-    ConfigError
-        An environment variable that the file names is not set.
+    The answer is the value at the file's path ``answer``: a text, or a number or truth value as JSON writes it.
+    Redirects to another host are not followed: they could carry the key there. ``price`` overrides the file's; with
+    ``rows`` the text of each request is one row as JSON. Raises `DataFileError` for a malformed file, and `ConfigError`
+    where an environment variable that it names is not set.
     """
 
     def __init__(self, file: str, *, task: Any = None, price: Price | None = None, rows: bool = False) -> None:
@@ -107,7 +92,7 @@ class HttpTemplate(Model):
         return BadResponse(what) if self._understood else AuthFailed(f"{what}. Is the file of {self.name} right?")
 
     async def _ask(self, values: Mapping[str, object]) -> Any:
-        """The JSON value that the service answers, or the error."""
+        """Return the JSON value that the service answers, or the error."""
         import httpx
 
         template = self._template
@@ -133,9 +118,7 @@ class HttpTemplate(Model):
             return CallTimeout(f"{self.name}: no whole answer within {template.timeout_s:g} s")
         except (httpx.TransportError, httpx.InvalidURL) as error:
             return ServerFault(self._clean(f"{type(error).__name__}: {error}. Is the server running?"))
-        self.rate_headers = transport.rate_headers(response.headers)
-        if self.on_headers is not None and self.rate_headers:
-            self.on_headers(self.rate_headers)
+        transport.note(self, response.headers)
         try:
             value = from_json(response.content)
         except ValueError:
@@ -147,7 +130,7 @@ class HttpTemplate(Model):
         return self._refused(response.status_code, value, response.headers)
 
     def _values(self, request: Request) -> dict[str, object] | CallError:
-        """The values of the placeholders."""
+        """Return the values of the placeholders."""
         prompt = request.prompt
         values: dict[str, object] = {"max_tokens": self.max_tokens(prompt.format), "temperature": self._temperature}
         if self.style == "text":
@@ -198,10 +181,10 @@ class HttpTemplate(Model):
         )
 
     def _clean(self, text: str) -> str:
-        """``text`` on one line, cut, without secrets."""
+        """Return ``text`` on one line, cut, without secrets."""
         return f"{self.name}: {transport.brief(secrets.scrub(text))}"
 
 
 def _text(value: object) -> str | None:
-    """An answer as text: a number or a truth value as JSON writes it."""
+    """Return an answer as text: a number or a truth value as JSON writes it."""
     return json.dumps(value) if isinstance(value, bool | int | float) else value if isinstance(value, str) else None

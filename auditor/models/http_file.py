@@ -1,11 +1,9 @@
 """The file behind ``http:FILE.yaml`` (`EXAMPLE`): read, checked, with the line of an error.
 
 ``${NAME}`` is taken from the environment, in the URL, headers and query. A placeholder that is a whole text becomes its
-JSON value; inside a longer text it is put in as text. The body is written as JSON after that, so nothing in a tested
-text can change the request's structure. Paths into the reply are JSONPath (RFC 9535); ``$`` in front may be left out.
-
-A service that decides on rows of a table is sent ``{{row}}``, or several at once as ``{{rows}}``; ``answer`` then finds
-one decision a row, in order (``predictions[*].label``).
+JSON value; inside a longer text it is put in as text. The body is serialized after that, so a tested text cannot change
+the request's structure. Paths into the reply are JSONPath (RFC 9535); ``$`` in front may be left out. A service for
+rows is sent ``{{row}}``, or several as ``{{rows}}``; ``answer`` then finds one decision a row, in order.
 """
 
 from __future__ import annotations
@@ -64,14 +62,14 @@ Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Usage(_Strict):
-    """Where the reply says how many tokens were used."""
+    """Paths to the numbers of tokens."""
 
     tokens_in: Way | None = None
     tokens_out: Way | None = None
 
 
 class Tokens(_Strict):
-    """What tokens cost, in US dollars per million."""
+    """Prices in US dollars per million tokens."""
 
     input_usd: Dollars
     output_usd: Dollars
@@ -106,24 +104,24 @@ class Template(_Strict):
 
     @property
     def holes(self) -> set[str]:
-        """The placeholders in request and query."""
+        """Return the placeholders in request and query."""
         return {name for _, text in self.texts() for name in HOLE.findall(text)}
 
     def texts(self) -> Iterator[tuple[Where, str]]:
-        """Every text of request and query that is no key, with its place."""
+        """Yield every text of request and query that is no key, with its place."""
         return _texts({"request": self.request, "query": self.query}, ())
 
     def pairs(self, field: Literal["headers", "query"]) -> list[tuple[Where, str]]:
-        """Place and text of each header, or each part of the query."""
+        """Return place and text of each header, or each part of the query."""
         values: dict[str, Value] = getattr(self, field)
         return [((field, name), str(value)) for name, value in values.items()]
 
     def fill(self, value: Value) -> str:
-        """``value`` as text, with the values of its ``${NAME}``."""
+        """Return ``value`` as text, with the values of its ``${NAME}``."""
         return _VARIABLE.sub(lambda match: self._variables[match.group(1)], str(value))
 
     def facts(self) -> dict[str, object]:
-        """What shapes the answers: the host that is asked, and names of variables, never their values."""
+        """Return what shapes the answers: the host that is asked, and names of variables, never their values."""
         host = urlsplit(self.fill(self.url))
         return {
             "host": f"{host.hostname}:{host.port}",
@@ -226,12 +224,10 @@ def _texts(value: object, where: Where) -> Iterator[tuple[Where, str]]:
 
 
 def place(value: object, values: Mapping[str, object]) -> Any:
-    """``value`` with its placeholders replaced: a whole text by the value itself, a part of one by the value as text.
+    """Return ``value`` with its placeholders replaced: a whole text by the value itself, a part of one by text.
 
-    Examples
-    --------
-    >>> place({"q": "{{prompt}}", "n": "{{max_tokens}}", "t": "Say: {{prompt}}"}, {"prompt": 'a"b', "max_tokens": 8})
-    {'q': 'a"b', 'n': 8, 't': 'Say: a"b'}
+    >>> place({"n": "{{max_tokens}}", "t": "Say: {{prompt}}"}, {"prompt": 'a"b', "max_tokens": 8})
+    {'n': 8, 't': 'Say: a"b'}
     """
     if isinstance(value, str):
         if whole := HOLE.fullmatch(value.strip()):
@@ -245,7 +241,7 @@ def place(value: object, values: Mapping[str, object]) -> Any:
 
 
 def first_match(path: jsonpath.JSONPath | None, value: object) -> object:
-    """What the path finds first; None where it finds nothing, or where there is no path."""
+    """Return the first value at the path; None without one, or without a path."""
     match = None if path is None else path.match(value)  # type: ignore[arg-type]
     return None if match is None else match.obj
 
@@ -253,8 +249,6 @@ def first_match(path: jsonpath.JSONPath | None, value: object) -> object:
 def lost(path: jsonpath.JSONPath, value: object) -> str:
     """Say where a path that finds no text ends, and what is there.
 
-    Examples
-    --------
     >>> lost(jsonpath.compile("result.labels"), {"result": {"label": 1, "flag": 0}})
     "nothing at $['result']['labels']; there: label, flag"
     """

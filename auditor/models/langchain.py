@@ -1,9 +1,7 @@
 """``langchain:PROVIDER:NAME``, and any LangChain chat model or `Runnable` given from Python.
 
-LangChain's own retries and caches are taken out, so that every call is counted and none is answered from a
-store this tool does not know: the client around each adapter retries and caches. A `Runnable` is otherwise called
-as it is. One that begins with a prompt template of one variable brings its own prompt: it gets the bare text
-(style "text"); every other one gets the rendered messages (style "chat").
+LangChain's own retries and caches are taken out: the client retries, caches and counts. A `Runnable` that begins with a
+prompt template of one variable gets the bare text (style "text"); every other one gets the rendered messages.
 """
 
 from __future__ import annotations
@@ -53,23 +51,16 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
 
 
 class LangChain(Model):
-    """A LangChain model.
+    """A LangChain model: ``"PROVIDER:NAME"`` as of `langchain.chat_models.init_chat_model`, or an object.
 
     Parameters
     ----------
-    target : str or Runnable
-        ``"PROVIDER:NAME"`` as of `langchain.chat_models.init_chat_model`, or the object itself.
     base_url : str or None
         The server, for the providers openai and ollama; the packages of others read their own variables.
     task : Task or None
-        Gives the temperature and the most tokens that an answer needs, for models made from a spec. An object
-        keeps its own settings.
-    max_tokens, temperature, timeout_s, price
-        As of `auditor.models.openai.OpenAIChat`.
+        Gives the temperature and the most tokens of an answer, for models made from a spec.
     fingerprint : str or None
         For objects: names their exact state (model, prompt, parameters). An object without one is not cached.
-    style : {"text", "chat"} or None
-        Overrides what the module says.
 
     Raises
     ------
@@ -132,9 +123,6 @@ class LangChain(Model):
         _know_secrets(self._runnable)
         self.fingerprint = "langchain:" + digest({"adapter": "langchain.v3", **facts, "style": self.style}, size=16)
 
-    def __repr__(self) -> str:
-        return f"LangChain({self.name!r})"
-
     def max_tokens(self, format: str) -> int:
         """Return the most tokens that an answer may have; an object's own limit where it has one."""
         inner = None if self._spec is not None else next(models(self._runnable), None)
@@ -186,7 +174,7 @@ class LangChain(Model):
         return list(messages.utils.convert_to_messages([m.plain() for m in prompt.messages]))
 
     def _translate(self, error: Exception) -> CallError:
-        """Our error for whatever was raised, without keys or the chain of causes."""
+        """Return our error for whatever was raised, without keys or the chain of causes."""
         kind, wait = transport.kind_of(error)
         message = transport.brief(secrets.scrub(f"{type(error).__name__}: {error}"))
         hint = ". Check the key in the environment, and the model's name" if kind is AuthFailed else ""
@@ -196,13 +184,7 @@ class LangChain(Model):
 
 
 def core() -> Any:
-    """The package langchain_core, with its messages.
-
-    Raises
-    ------
-    MissingDependency
-        It is not installed.
-    """
+    """Import langchain_core with its messages; raise `MissingDependency` where it is not installed."""
     import importlib
 
     try:
@@ -213,7 +195,7 @@ def core() -> Any:
 
 
 def stub_tools(task: Any) -> list[Any]:
-    """The tools of a task for an agent of LangGraph: they answer what the task file declares, and never act.
+    """Return the tools of a task for an agent of LangGraph: they give the declared results, and never act.
 
     Within an audit the results come one after the other, as often as a tool was called in the conversation; elsewhere
     the first one does.
@@ -240,20 +222,14 @@ def stub_tools(task: Any) -> list[Any]:
 
 
 def is_langchain(value: object) -> bool:
-    """Whether ``value`` is a LangChain `Runnable`; imports nothing that its maker has not imported."""
+    """Return whether ``value`` is a LangChain `Runnable`, without importing LangChain."""
     module = sys.modules.get("langchain_core.runnables.base")
     kind = getattr(module, "Runnable", None)
     return kind is not None and isinstance(value, kind)
 
 
 def read(answer: Any) -> Reply | CallError:
-    """The reply in what a `Runnable` returned: a message, or a text.
-
-    Examples
-    --------
-    >>> read("positive").text
-    'positive'
-    """
+    """Return the reply in the result of a `Runnable`: a message, or a text."""
     if isinstance(answer, str):
         return Reply(str(answer))
     if not (hasattr(answer, "content") and hasattr(answer, "response_metadata")):
@@ -285,7 +261,7 @@ def read(answer: Any) -> Reply | CallError:
 
 
 def _added(messages: Sequence[Any]) -> Reply | CallError:
-    """What an agent added to a conversation, with the tools that it ran, as one answer."""
+    """Return what an agent added to a conversation, with the tools that it ran, as one answer."""
     roles = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
     added, usages = [], []
     for message in messages:
@@ -304,7 +280,7 @@ MOST_USD = 1e4  # for one call that are believed
 
 
 def _cost(facts: Mapping[str, object]) -> float | None:
-    """US dollars, where the server says what the call cost (some gateways do)."""
+    """Return US dollars, where the server says what the call cost (some gateways do)."""
     for place in (facts.get("token_usage"), facts.get("usage"), facts):
         cost = place.get("cost") if isinstance(place, Mapping) else None
         if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= MOST_USD:
@@ -315,12 +291,8 @@ def _cost(facts: Mapping[str, object]) -> float | None:
 def build(spec: str, *, base_url: str | None, max_tokens: int, temperature: float | None, timeout_s: float) -> Any:
     """Make the chat model that ``PROVIDER:NAME`` names, without retries and cache of its own.
 
-    Raises
-    ------
-    MissingDependency
-        LangChain or the provider's package is not installed.
-    ConfigError
-        The spec is malformed, the provider is unknown, or refuses the settings (a key is missing).
+    Raises `MissingDependency` where a package is missing, and `ConfigError` where the spec is malformed, the provider
+    is unknown, or refuses the settings.
     """
     provider, _, name = spec.partition(":")
     if not (provider and name):
@@ -406,7 +378,7 @@ def models(target: object) -> Iterator[Any]:
 
 
 def _variable(target: object) -> str | None:
-    """The one variable of the prompt template that ``target`` begins with; None where it begins with none."""
+    """Return the one variable of the prompt template that ``target`` begins with; None without a template."""
     from langchain_core.prompts import BasePromptTemplate
 
     first = next(iter(getattr(target, "steps", ())), target)
@@ -422,12 +394,12 @@ def _variable(target: object) -> str | None:
 
 
 def _is_graph(target: object) -> bool:
-    """Whether ``target`` is an agent of LangGraph: it runs its own tools and gives all messages back."""
+    """Return whether ``target`` is an agent of LangGraph: it runs its own tools and returns all messages."""
     return any(kind.__module__.startswith("langgraph.") for kind in type(target).__mro__)
 
 
 def _label(target: object) -> str:
-    """A name for reports: the class, and the model's own name where it says one."""
+    """Return a name for reports: the class, and the model's own name where it says one."""
     inner = next(models(target), None)
     named = (getattr(inner, field, None) for field in ("model_name", "model", "model_id", "deployment_name"))
     name = next((f":{name}" for name in named if isinstance(name, str) and name), "")

@@ -35,10 +35,8 @@ MORE_THAN_CHANCE = 0.3  # by how much the share of refusals must exceed one that
 
 
 def duration_s(text: str) -> float | None:
-    """Seconds of a duration as servers write it (``6m0s``, ``12ms``, ``20``); None for anything else.
+    """Return the seconds of a duration as servers write it; None for anything else.
 
-    Examples
-    --------
     >>> [duration_s(t) for t in ("6m0s", "120ms", "20", "soon", "")]
     [360.0, 0.12, 20.0, None, None]
     """
@@ -51,23 +49,15 @@ def duration_s(text: str) -> float | None:
 class Limiter:
     """How many calls may be in flight: one number that follows the server, between 1/40 and ``concurrency``.
 
-    It starts at 2, doubles until the first trouble and grows slowly afterwards, as long as latency holds and leaves
-    room below a time-out that was seen. A time-out halves it. So does a refusal that names a time, or that comes before
-    the first answer. Calls that were under way together halve it once.
+    It starts at 2, doubles until the first trouble and grows slowly afterwards, while latency holds and leaves room
+    below a time-out that was seen. A time-out halves it. So does a refusal that names a time, or that comes before the
+    first answer. Calls that were under way together halve it once.
 
     Refusals that name no time are judged in groups of calls: the size becomes the part that was accepted, and calls are
-    spread evenly over time from then on. So a size below 1 is a pace, which meets a limit on calls a second. A server
-    that refuses at random accepts the same share of fewer calls; after two smaller groups that were refused no less,
-    that share is ignored.
+    spread evenly over time. A size below 1 is a pace, which meets a limit on calls a second. A server that refuses at
+    random accepts the same share of fewer calls; after two smaller groups that were refused no less, it is ignored.
 
     Where the server says how much is left (`headers`), no more calls are in flight than that.
-
-    Examples
-    --------
-    >>> limiter = Limiter(8)
-    >>> limiter.timed_out(sent_at=0.0)
-    >>> limiter.size
-    1.0
     """
 
     _since: float  # the beginning of a group of calls that are sent at one size
@@ -105,16 +95,16 @@ class Limiter:
 
     @property
     def room(self) -> int:
-        """How many calls may be in flight now."""
+        """Return how many calls may be in flight now."""
         left = self._left if self._clock() < self._left_until else self.concurrency
         return max(1, min(self._calls(self.size), left))
 
     def _calls(self, size: float) -> int:
-        """How many calls may be in flight at a size."""
+        """Return how many calls may be in flight at a size."""
         return math.ceil(size) if self._paced else max(1, int(size))
 
     def wait_s(self) -> float:
-        """Seconds until calls may be sent again; 0 if now."""
+        """Return the seconds until calls may be sent again; 0 if now."""
         return max(0.0, self._closed_until - self._clock(), self._next_at - self._clock())
 
     def close_for(self, seconds: float) -> None:
@@ -122,7 +112,7 @@ class Limiter:
         self._closed_until = max(self._closed_until, self._clock() + seconds)
 
     def sent(self, calls: int = 1) -> None:
-        """So many calls are sent now."""
+        """Count calls that are sent now."""
         now = self._clock()
         if not self._sent:
             self._since = now
@@ -131,7 +121,7 @@ class Limiter:
             self._next_at = max(self._next_at, now) + calls * self._latency_s / self.size
 
     def answered(self, *, sent_at: float, tokens: int = 0) -> None:
-        """A call sent at ``sent_at`` was answered, for so many tokens in and out."""
+        """Count an answer to a call sent at ``sent_at``, and its tokens in and out."""
         if tokens:
             last = self._tokens_per_call or tokens
             self._tokens_per_call = last + 0.1 * (tokens - last)
@@ -142,7 +132,7 @@ class Limiter:
             self._judge()
 
     def refused(self, *, sent_at: float, timed: bool = True) -> None:
-        """A call sent at ``sent_at`` was rate limited; ``timed``: the server said for how long."""
+        """Count a rate limit of a call sent at ``sent_at``; ``timed``: the server said for how long."""
         if timed or self._latency_s is None:
             self._halve(sent_at)
         elif sent_at >= self._since:
@@ -150,7 +140,7 @@ class Limiter:
             self._judge()
 
     def timed_out(self, *, sent_at: float) -> None:
-        """A call sent at ``sent_at`` got no whole answer in time."""
+        """Count a call sent at ``sent_at`` that got no whole answer in time."""
         if (seconds := self._clock() - sent_at) > self._best_s or self._latency_s is None:
             self._timeout_s = seconds
         self._halve(sent_at)
@@ -225,20 +215,10 @@ class Limiter:
         self._seconds = 0.0
 
     def headers(self, values: Mapping[str, str]) -> None:
-        """Take note of the rate-limit headers of an answer: with none left, wait for the reset; with few, ask few.
+        """Follow the rate-limit headers of an answer: with none left, wait for the reset; with few, ask few.
 
-        Names in lower case, as OpenAI-compatible servers send them: ``x-ratelimit-remaining-requests``,
-        ``x-ratelimit-reset-requests`` and the same for tokens. What cannot be read is passed over.
-
-        Examples
-        --------
-        >>> limiter = Limiter(8, clock=lambda: 0.0)
-        >>> limiter.headers({"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-requests": "1m2.5s"})
-        >>> limiter.wait_s(), limiter.room
-        (0.0, 2)
-        >>> limiter.headers({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m2.5s"})
-        >>> limiter.wait_s()
-        62.5
+        Names are in lower case, as OpenAI-compatible servers send them (``x-ratelimit-remaining-requests``,
+        ``x-ratelimit-reset-tokens``, …). What cannot be read is ignored.
         """
         for what, per_call in (("requests", 1.0), ("tokens", self._tokens_per_call)):
             stated = values.get(f"x-ratelimit-remaining-{what}", "").strip()
@@ -252,7 +232,7 @@ class Limiter:
                 self._tell(int(left / per_call), UNTOLD_S if seconds is None else min(seconds, MAX_CLOSED_S))
 
     def _tell(self, left: int, seconds: float) -> None:
-        """The server has room for ``left`` further calls, for ``seconds``."""
+        """Keep that the server has room for ``left`` further calls, for ``seconds``."""
         now = self._clock()
         # Of two answers the one that says less is the later one: more is left only after the reset.
         if left <= self._left or now >= self._left_until:

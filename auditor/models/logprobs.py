@@ -1,10 +1,9 @@
 """Scores of labels from the log-probabilities that a chat server gives with its tokens.
 
-The position is found where the answer's label begins; there the alternatives are summed by the label that they
-begin. A label that none of them begins is less likely than each of them: it gets what the least likely one has, so
-that answers of which a model is sure keep a score. What cannot be told is None: an answer without a label, too few
-alternatives, alternatives that begin several labels, a place where the labels together have less than half of the
-probability.
+Where the answer's label begins, the alternatives are summed by the label that they begin. A label that none of them
+begins gets what the least likely alternative has, so that answers of which a model is sure keep a score. There is no
+score without a label, with too few alternatives, where alternatives begin several labels, or where the labels together
+have less than half of the probability.
 """
 
 from __future__ import annotations
@@ -28,13 +27,9 @@ class Token(NamedTuple):
 
 
 def read_tokens(body: bytes) -> list[Token]:
-    """The tokens in the body of a chat completion; empty where it holds none in the protocol's form.
+    """Return the tokens in the body of a chat completion; none where it is not in the protocol's form.
 
-    Examples
-    --------
-    >>> import json
-    >>> body = {"choices": [{"logprobs": {"content": [{"token": "yes", "logprob": -0.1, "top_logprobs": []}]}}]}
-    >>> read_tokens(json.dumps(body).encode())[0].alternatives
+    >>> read_tokens(b'{"choices": [{"logprobs": {"content": [{"token": "yes", "logprob": -0.1}]}}]}')[0].alternatives
     (('yes', -0.1),)
     """
     try:
@@ -63,15 +58,12 @@ def _pair(entry: object) -> tuple[str, float] | None:
 
 
 def can_score(task: Any) -> bool:
-    """Whether answers to ``task`` hold one of two or more labels; what a conversation comes to stands at no token."""
+    """Return whether answers to ``task`` hold one of two or more labels, at one token."""
     return task is not None and task.kind.one_label and len(task.labels) > 1 and not task.turns
 
 
 def scores(task: Any, tokens: Sequence[Token]) -> Mapping[str, float] | None:
-    """Every label's share of the labels' probability where the answer's label begins; None where it cannot be told.
-
-    In [0, 1], summing to 1.
-    """
+    """Return every label's share, summing to 1, where the answer's label begins; None where it cannot be told."""
     if not can_score(task):
         return None
     labels = [str(label) for label in task.labels]
@@ -86,7 +78,7 @@ def scores(task: Any, tokens: Sequence[Token]) -> Mapping[str, float] | None:
 
 
 def _at(tokens: Sequence[Token], begin: int) -> Token | None:
-    """The token in which the character ``begin`` stands, if nothing but marks stands before it there."""
+    """Return the token at the character ``begin``, if only marks come before it there."""
     start = 0
     for token in tokens:
         end = start + len(token.text)
@@ -98,15 +90,11 @@ def _at(tokens: Sequence[Token], begin: int) -> Token | None:
 
 
 def shares(labels: Sequence[str], alternatives: Sequence[tuple[str, float]]) -> Mapping[str, float] | None:
-    """What part of the labels' probability each of them has at one token.
+    """Return each label's share of the labels' probability at one token.
 
     A token counts for the one label that it begins, or that begins it; case, and marks around it, do not matter.
-    ``alternatives`` are tokens with their natural log-probabilities. None where a label is not among fewer than
-    `ENOUGH` alternatives, more than a hundredth of the mass begins several labels, or the labels have less than half of
-    the probability.
+    ``alternatives`` are tokens with their natural log-probabilities. None: see the module.
 
-    Examples
-    --------
     >>> shares(["yes", "no"], [("yes", math.log(0.6)), (" No", math.log(0.2)), ("?", math.log(0.2))])
     {'yes': 0.75, 'no': 0.25}
     >>> shares(["positive", "possible"], [("pos", 0.0)]) is None
@@ -135,7 +123,7 @@ def shares(labels: Sequence[str], alternatives: Sequence[tuple[str, float]]) -> 
 
 
 def _bare(text: str) -> str:
-    """``text`` in lower case, without marks and spaces around it."""
+    """Return ``text`` in lower case, without marks and spaces around it."""
     kept = [i for i, c in enumerate(text) if c.isalnum()]
     return text[kept[0] : kept[-1] + 1].casefold() if kept else ""
 

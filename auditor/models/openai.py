@@ -1,8 +1,8 @@
 """Chat models behind the OpenAI protocol: the provider itself, Azure, and every compatible server.
 
-The server is, in this order, the one given, ``OPENAI_BASE_URL``, ``AZURE_OPENAI_ENDPOINT`` (where
-``OPENAI_API_KEY`` is not set), the provider. It is asked as Azure is where it is ``AZURE_OPENAI_ENDPOINT`` or its
-host is one of Azure's, unless the path ends in ``/v1``: there Azure speaks the plain protocol.
+The server is, in this order, the one given, ``OPENAI_BASE_URL``, ``AZURE_OPENAI_ENDPOINT`` (where ``OPENAI_API_KEY`` is
+not set), the provider. It is asked as Azure where it is ``AZURE_OPENAI_ENDPOINT`` or its host is one of Azure's, unless
+the path ends in ``/v1``: there Azure speaks the plain protocol.
 """
 
 from __future__ import annotations
@@ -50,22 +50,17 @@ _REASONING = re.compile(r"(o\d|gpt-[5-9])(?!.*-chat)")
 class OpenAIChat(Model):
     """One chat model of an OpenAI-compatible server.
 
-    The reply is the text of the first choice. A refusal that the model wrote (the ``refusal`` field) is
-    its text too: the task's parser decides what it means. An answer that the provider's filter cut or
-    replaced is `ContentFiltered`. An empty answer is an answer.
+    The reply is the text of the first choice, or the refusal that the model wrote. An answer that the provider's filter
+    cut is `ContentFiltered`. An empty answer is an answer.
 
     Parameters
     ----------
-    base_url : str or None
-        The server; None: see the module.
     task : Task or None
-        Gives the temperature, and for each prompt format the most tokens that an answer needs.
+        Gives the temperature, and for each prompt format the most tokens of an answer.
     max_tokens : int or None
-        Overrides the task's limits, and is taken as it is; 256 where neither says.
+        Overrides the task's limits; 256 where neither says.
     temperature : float or "task" or "server"
         "task" (default) is the task's, or 0 without a task; "server" sends none.
-    reasoning_effort : str or None
-        Sent if given.
     extra_body : path, mapping or None
         Further fields of every request, or the JSON file that holds them.
     headers : sequence of str
@@ -76,20 +71,18 @@ class OpenAIChat(Model):
         None means ``OPENAI_API_KEY``, at Azure ``AZURE_OPENAI_API_KEY`` or the token in ``AZURE_OPENAI_AD_TOKEN``. A
         server given by URL needs none.
     logprobs : bool or None
-        True: ask for log-probabilities, and give the scores of the task's labels where they can be told
-        (`auditor.models.logprobs`); a server without them refuses the request. None: ask where the task has labels to
-        score, fewer alternatives or none from the first refusal on.
+        True: ask for log-probabilities, and give scores of the task's labels (`auditor.models.logprobs`). None: ask
+        where the task has labels, and for fewer or none from the first refusal on.
 
     Attributes
     ----------
     changed : mapping of str to str
-        Parameters that the server refused as unsupported, and what became of them: the limit on tokens goes by its
-        other name, the task's temperature is left out. What the user asked for is never left out.
+        Parameters that the server refused as unsupported, and how they are sent now. What the user asked for stays.
 
     Raises
     ------
     ConfigError
-        No name, no key for the provider, no version for Azure, or a URL that is none.
+        No name, no key for the provider, no version for Azure, or a malformed URL.
     """
 
     style: Literal["text", "chat"] = "chat"
@@ -154,9 +147,6 @@ class OpenAIChat(Model):
         self._timeout_s = timeout_s
         self._client: AsyncOpenAI | None = None
 
-    def __repr__(self) -> str:
-        return f"OpenAIChat({self.model!r}, server={self.server!r})"
-
     def max_tokens(self, format: str) -> int:
         """Return the most tokens that an answer to a prompt of ``format`` may have."""
         return self._limits.get(format, self._limits[""])
@@ -192,14 +182,8 @@ class OpenAIChat(Model):
             self._client = AsyncAzureOpenAI(azure_endpoint=self._url, api_version=self._azure, **keys, **shared)
         return self._client
 
-    def _note(self, headers: Mapping[str, str]) -> None:
-        """Keep what a response says about limits, and hand it on."""
-        self.rate_headers = transport.rate_headers(headers)
-        if self.on_headers is not None and self.rate_headers:
-            self.on_headers(self.rate_headers)
-
     def body(self, request: Request) -> dict[str, Any]:
-        """Return what is sent for ``request``: a whole request as it is, but for the model."""
+        """Return the body of a request; a prompt that is a whole request keeps all but the model."""
         if request.prompt.format == WHOLE and request.prompt.text is not None:
             return {**json.loads(request.prompt.text), "model": self.model, **self._extra}
         if request.prompt.messages is None:
@@ -221,7 +205,7 @@ class OpenAIChat(Model):
                 raw = await client.chat.completions.with_raw_response.create(
                     model=sent["model"], messages=sent["messages"], extra_body=rest
                 )
-            self._note(raw.headers)
+            transport.note(self, raw.headers)
             kind, tools = raw.headers.get("content-type"), bool(request.prompt.tools)
             reply = protocol.read_completion(raw.content, kind, tools=tools)
             if rest.get("logprobs") and isinstance(reply, Reply):
@@ -244,7 +228,7 @@ class OpenAIChat(Model):
             return ours
 
     def changed_by(self, body: object, sent: Mapping[str, object]) -> bool:
-        """Whether a parameter in ``sent`` that the server refused is sent otherwise from now on."""
+        """Return whether a parameter in ``sent`` that the server refused is sent otherwise from now on."""
         refused = protocol.unsupported(body, sent)
         # Refusals of these come in many words, and, where they never went through, in none.
         if not self._own_logprobs and ("logprob" in str(body) or not (refused or self._logprobs_came)):
@@ -285,13 +269,13 @@ class OpenAIChat(Model):
             self._limits = {form: limit + REASONING_TOKENS for form, limit in self._limits.items()}
 
     def _translate(self, error: Exception) -> CallError:
-        """Our error for one of the SDK's, without keys, headers or the chain of causes."""
+        """Return our error for one of the SDK's, without keys, headers or the chain of causes."""
         if isinstance(error.__cause__, CallError):
             return error.__cause__  # of our own client (`auditor.models.transport`)
         kind, wait = transport.kind_of(error)
         response = getattr(error, "response", None)
         if response is not None:
-            self._note(response.headers)
+            transport.note(self, response.headers)
         return kind(self._say(error, kind, getattr(error, "status_code", None)), retry_after_s=wait)
 
     def _say(self, error: Exception, kind: type[CallError], status: int | None) -> str:

@@ -31,12 +31,12 @@ _UNSUPPORTED = re.compile(
 
 
 def _variable(name: str) -> str:
-    """An address in the environment."""
+    """Return an address in the environment."""
     return os.environ.get(name, "").strip().rstrip("/")
 
 
 def place(url: str) -> tuple[str, str]:
-    """Host, and host with port and path: what may be shown and what identifies a server."""
+    """Return host, and host with port and path: what may be shown and what identifies a server."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -51,7 +51,7 @@ def place(url: str) -> tuple[str, str]:
 
 
 def address(base_url: str | None, api_key: str | None) -> str:
-    """The URL to ask: the one that was named, else one of the environment, else the provider's."""
+    """Return the URL to ask: the one that was named, else of the environment, else the provider's."""
     url = base_url or os.environ.get("OPENAI_BASE_URL")
     if not url and not (api_key or os.environ.get("OPENAI_API_KEY")):
         url = os.environ.get("AZURE_OPENAI_ENDPOINT")
@@ -59,7 +59,7 @@ def address(base_url: str | None, api_key: str | None) -> str:
 
 
 def revealed(url: str) -> str:
-    """``url`` as it is asked: one that was written down without its secrets is found in the environment."""
+    """Return ``url`` as it is asked: one that was kept without its secrets is found in the environment."""
     url = url.strip().rstrip("/")
     if secrets.MARK in url:
         for whole in map(_variable, ADDRESSES):
@@ -74,7 +74,7 @@ def revealed(url: str) -> str:
 
 
 def azure_version(url: str, host: str) -> str | None:
-    """Azure's API version where the server is one of Azure's; None elsewhere."""
+    """Return Azure's API version where the server is one of Azure's; None elsewhere."""
     if url.endswith("/v1") or not (url == _variable("AZURE_OPENAI_ENDPOINT") or host.endswith(AZURE_HOSTS)):
         return None
     version = os.environ.get("OPENAI_API_VERSION") or os.environ.get("AZURE_OPENAI_API_VERSION")
@@ -87,7 +87,7 @@ def azure_version(url: str, host: str) -> str | None:
 
 
 def unreachable(url: str, *, named: bool) -> str:
-    """What to look at where ``url`` does not answer: what named it, or the network where nothing did."""
+    """Say what to check where ``url`` does not answer."""
     sources = ["--base-url"] if named else [v for v in ADDRESSES if _variable(v) == url]
     if sources:
         return f"Is the server running? Check {sources[0]}"
@@ -98,7 +98,7 @@ def unreachable(url: str, *, named: bool) -> str:
 
 
 def key_name(host: str, azure: str | None, api_key: str | None) -> str:
-    """The variable that the key is in: one of Azure's where the server is Azure's and it is set."""
+    """Return the variable of the key: one of Azure's where the server is Azure's and it is set."""
     if api_key or (azure is None and not host.endswith(AZURE_HOSTS)):
         return "OPENAI_API_KEY"
     names = ("AZURE_OPENAI_API_KEY", BY_ENTRA, "OPENAI_API_KEY")
@@ -106,7 +106,7 @@ def key_name(host: str, azure: str | None, api_key: str | None) -> str:
 
 
 def checked_key(key: str, name: str, *, needed: bool, variable: str) -> str:
-    """``key`` without spaces around it; refused where one is needed or no header can carry it."""
+    """Return ``key`` stripped; raise `ConfigError` where one is needed or no header can carry it."""
     key = key.strip()
     if not key and needed:
         other = "(or --base-url URL for a server of your own)"
@@ -120,7 +120,7 @@ def checked_key(key: str, name: str, *, needed: bool, variable: str) -> str:
 
 
 def secret_headers(named: Sequence[str]) -> dict[str, str]:
-    """Headers of ``NAME=VARIABLE``, their values from the environment."""
+    """Return headers of ``NAME=VARIABLE``, their values from the environment."""
     headers: dict[str, str] = {}
     for one in named:
         name, _, variable = (part.strip() for part in one.partition("="))
@@ -136,7 +136,7 @@ def secret_headers(named: Sequence[str]) -> dict[str, str]:
 
 
 def json_object(source: str | Path | Mapping[str, object] | None, flag: str) -> dict[str, object]:
-    """The JSON object in a file, or the mapping itself; empty for None."""
+    """Return the JSON object in a file, or the mapping itself; empty for None."""
     if source is None or isinstance(source, Mapping):
         return dict(source or {})
     try:
@@ -151,13 +151,11 @@ def json_object(source: str | Path | Mapping[str, object] | None, flag: str) -> 
 
 
 def read_completion(body: bytes, content_type: str | None, *, tools: bool = False) -> Reply | CallError:
-    """The reply in the body of a chat completion, or why it is none.
+    """Return the reply in the body of a chat completion, or the error in it.
 
-    Where ``tools`` were offered, their calls are the answer, with the text beside (`auditor.core.talk`). Read here and
-    not by the SDK, which hands out HTML as text and fields of the wrong type as they are.
+    Where ``tools`` were offered, their calls are the answer, with the text (`auditor.core.talk`). The SDK hands out
+    HTML as text and fields of the wrong type as they are, so it does not read the body.
 
-    Examples
-    --------
     >>> read_completion(b'{"choices": [{"message": {"content": "yes"}}]}', "application/json").text
     'yes'
     """
@@ -191,10 +189,10 @@ def read_completion(body: bytes, content_type: str | None, *, tools: bool = Fals
 
 
 def _content(message: Mapping[str, object]) -> str | None:
-    """The answer in a message; None where it has a form that is not known.
+    """Return the answer in a message; None for an unknown form.
 
-    Where there is no text, calls of tools are the answer, as JSON.
-    A message that has nothing but its reasoning gives that, marked as what it is, so that no label is read in it.
+    Where there is no text, calls of tools are the answer, as JSON. A message that holds only reasoning gives that,
+    marked, so that no label is read in it.
     """
     content = message.get("content")
     if isinstance(content, list):
@@ -211,7 +209,7 @@ def _content(message: Mapping[str, object]) -> str | None:
 
 
 def _joined(parts: list[object]) -> str | None:
-    """The text of a content that is a list of parts: texts and refusals; reasoning is no part of the answer."""
+    """Return the text of a content that is a list of parts: texts and refusals, without reasoning."""
     texts = []
     for part in parts:
         if isinstance(part, str):
@@ -227,15 +225,11 @@ def _joined(parts: list[object]) -> str | None:
 
 
 def unsupported(body: object, sent: Iterable[str]) -> set[str]:
-    """Which of the parameters ``sent`` the body of an error says are not supported.
+    """Return the parameters among ``sent`` that the body of an error calls unsupported.
 
-    Examples
-    --------
     >>> body = {"message": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."}
     >>> unsupported(body, ["max_tokens", "temperature"])
     {'max_tokens'}
-    >>> unsupported({"message": "max_tokens is too large: this model takes 4096 at most."}, ["max_tokens"])
-    set()
     """
     try:
         text = body if isinstance(body, str) else json.dumps(body)

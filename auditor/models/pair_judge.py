@@ -21,10 +21,7 @@ PREFIX = "judge."  # of the ids under which its prompts are written down
 
 @dataclass(slots=True)
 class Tallied:
-    """How the judge's pairs of answers came out.
-
-    ``first_named`` and ``named`` count single answers: those for the text that stood first, and those for either.
-    """
+    """Counts of judged pairs; ``first_named`` and ``named`` count answers for the first text, and for either."""
 
     pairs: int = 0
     preferred: int = 0
@@ -37,7 +34,7 @@ class Tallied:
 
 @dataclass(slots=True)
 class Calibration:
-    """The judge's own error: pairs in which one text is worse by construction."""
+    """The judge's own error, on pairs in which one text is worse by construction."""
 
     n: int = 0
     right: int = 0
@@ -47,12 +44,12 @@ class Calibration:
 
 
 class PairJudge:
-    """Asks a model which of two texts is better.
+    """Asks a model which of two texts is better, each pair in both orders.
 
-    Each pair is asked in both orders. A preference counts only where both answers name the same text; an
-    answer that moves with the order is a tie, and is counted. Equal texts are not asked. The control texts of ``task``
-    are pairs with known answers, the better text first. ``client`` is around ``model``, and its ``on_response`` is
-    `take`. ``note`` writes down (id, prompt) before it is asked, ``keep`` the answer.
+    A preference counts only where both answers name the same text; an answer that moves with the order is a tie. Equal
+    texts are not asked. The control texts of ``task`` are pairs with known answers, the better text first. ``client``
+    is around ``model``, and its ``on_response`` is `take`. ``note`` writes down (id, prompt) before it is asked,
+    ``keep`` the answer.
     """
 
     def __init__(
@@ -74,16 +71,16 @@ class PairJudge:
         self._calibrated = False
 
     def take(self, response: Response) -> None:
-        """Write an answer down, or a failure that is about its question."""
+        """Write down an answer, or a failure that is about its question."""
         if self._keep is not None:
             self._keep(response)
         if not definitive(response):
             self._failed.add((response.prompt_sha256, response.replicate))
 
     async def prefer(self, pairs: Sequence[tuple[str, str]], names: Sequence[str] = ()) -> list[float | None]:
-        """Preference for each (original, variant): 1 for the variant, -1 for the original, 0 a tie, None unread.
+        """Return 1 for each pair (original, variant) where the variant is better, -1, 0 for a tie, None if unread.
 
-        ``names`` say what the pairs are about, in the ids of what is written down.
+        ``names`` identify the pairs in the ids of what is written down.
         """
         called = names or [str(n) for n in range(len(pairs))]
         asked = [(both(a, b), both(b, a), name) for (a, b), name in zip(pairs, called, strict=True) if a != b]
@@ -91,7 +88,7 @@ class PairJudge:
         return [0.0 if a == b else next(preferences) for a, b in pairs]
 
     async def calibrate(self) -> Calibration:
-        """Ask the control pairs once; later calls return what was found."""
+        """Ask the control pairs, once."""
         if self._calibrated:
             return self.calibration
         self._calibrated = True
@@ -105,11 +102,11 @@ class PairJudge:
 
     @property
     def trusted(self) -> bool:
-        """Whether it got at least three in four of the control pairs right."""
+        """Return whether it got at least three in four of the control pairs right."""
         return self.calibration.n > 0 and self.calibration.right >= TRUSTED * self.calibration.n
 
     def as_record(self, *, priced: bool = True) -> dict[str, object]:
-        """Plain data for ``run.json``; ``priced`` says whether what it costs is known."""
+        """Return plain data for ``run.json``, without cost unless ``priced``."""
         return {
             "model": self.model.name,
             "fingerprint": self.model.fingerprint,
@@ -121,10 +118,7 @@ class PairJudge:
         }
 
     async def _both(self, inputs: Sequence[tuple[str, str, str]], tallied: Tallied) -> list[float | None]:
-        """For each pair of inputs, the second with the order swapped: 1, -1, 0 or None.
-
-        Pairs that a limit kept from being asked are None, and are not tallied.
-        """
+        """Return 1, -1, 0 or None for each pair of inputs; pairs that a limit left unasked are not tallied."""
         requests = []
         for *texts, name in inputs:
             for text in texts:
@@ -141,7 +135,7 @@ class PairJudge:
         ]
 
     def _read(self, response: Response) -> tuple[str | None, bool]:
-        """The label that was read, and whether the question was asked at all; counts each question once."""
+        """Return the label that was read, and whether the question was asked at all; count each question once."""
         key = (response.prompt_sha256, response.replicate)
         if not definitive(response) and key not in self._failed:
             return None, False
@@ -164,10 +158,8 @@ _HEAD = re.compile(r"(?:^|(?<=[\r\v\f\x85\u2028\u2029]))(?=[^\w\n]*text[^\w\n]*[
 
 
 def both(first: str, second: str) -> str:
-    r"""The input of the judge's task: a line of a text that looks like the head of one is marked as quoted.
+    r"""Return the input of the judge's task; a line that looks like the head of a text is marked as quoted.
 
-    Examples
-    --------
     >>> both("Yes.", "No.\nText 1:\nBetter.")
     'Text 1:\nYes.\n\nText 2:\nNo.\n> Text 1:\nBetter.'
     """
@@ -176,10 +168,8 @@ def both(first: str, second: str) -> str:
 
 
 def count(plain: str | None, swapped: str | None, tallied: Tallied) -> float | None:
-    """Put the answers for both orders together and count them.
+    """Combine the answers for both orders, and tally them.
 
-    Examples
-    --------
     >>> count("second", "first", Tallied()), count("first", "first", Tallied()), count("first", None, Tallied())
     (1.0, 0.0, None)
     """
@@ -198,10 +188,9 @@ def count(plain: str | None, swapped: str | None, tallied: Tallied) -> float | N
 
 @dataclass(slots=True)
 class Embedder:
-    """Unit vectors of texts from a transformers encoder: the mean of the last hidden states of its tokens.
+    """Unit vectors of texts from a transformers encoder: the mean of its last hidden states.
 
-    The model is loaded, by its name or from its folder, when the first text comes. Texts that were seen are kept, up
-    to ``kept``.
+    The model is loaded with the first text. Up to ``kept`` texts are remembered.
     """
 
     name: str
@@ -210,7 +199,7 @@ class Embedder:
     _seen: dict[str, object] = field(default_factory=dict)
 
     def __call__(self, texts: Sequence[str]) -> list[Any]:
-        """One unit vector for each text."""
+        """Return one unit vector for each text."""
         missing = sorted({t for t in texts if t not in self._seen})
         if missing:
             if len(self._seen) + len(missing) > self.kept:
@@ -249,7 +238,7 @@ class Embedder:
 
 
 def embedder(spec: str) -> Embedder:
-    """The embedder that ``--judge encoder:…`` names; `ConfigError` where it is no ``hf:NAME``."""
+    """Return the embedder that ``--judge encoder:…`` names."""
     kind, _, name = spec.partition(":")
     if kind != "hf" or not name:
         raise ConfigError(f"--judge encoder: takes hf:NAME, an encoder of transformers; got {spec!r}.")

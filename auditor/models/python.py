@@ -1,23 +1,17 @@
 """``python:MODULE:FUNCTION``: any Python callable as a model.
 
-A function may
+A function takes one text and returns one answer, or takes and returns lists (option or attribute ``batch``, or an
+annotation such as ``list[str]``). It is plain or ``async``; plain ones run one call at a time in one worker thread.
 
-* take one text and return one answer, or take a list of texts and return a list of answers. It gets lists
-  if the option ``batch`` or its attribute ``auditor_batch`` says so, else if its first parameter is
-  annotated as a list or sequence (``list[str]``, ``Sequence[str]``);
-* be plain or ``async``. Plain functions run one call at a time in one worker thread, so they need not
-  be thread-safe and the event loop stays free;
-* answer with a label, with a number (tasks of kind score), with ``(label, scores)``, with
-  ``{label: probability}`` (the most probable label is the answer), with a list or set of labels (tasks with several)
-  or with an `auditor.core.protocols.Reply`; a data frame with a column for each label is a mapping for each row;
-* raise: that one call fails, the audit goes on. A `CallError` is passed on as it is.
+An answer is a label, a number (tasks of kind score), ``(label, scores)``, ``{label: probability}``, a list or set of
+labels, or an `auditor.core.protocols.Reply`; a data frame with a column for each label is a mapping for each row. A
+function that raises fails that one call; a `CallError` is passed on as it is.
 
-Attributes on the function declare what cannot be seen from outside: ``deterministic = True``,
-``fingerprint = "weights-v3"``, ``auditor_batch``, ``auditor_style = "chat"`` (then it gets the list of
-``{"role", "content"}`` messages instead of a text), ``fast = False`` (a call costs money or time: little is asked by
-default; so it is with messages and ``async``, where not ``fast = True``). A function with a parameter ``tools`` gets
-messages too, and the tools that it may call; it returns a text, ``{"tool_calls": [{"name", "arguments"}]}``, or, where
-it ran tools itself, the messages that it adds (`auditor.core.talk`).
+Attributes of the function declare what cannot be seen from outside: ``deterministic``, ``fingerprint``,
+``auditor_batch``, ``auditor_style = "chat"`` (it gets messages), ``fast = False`` (a call costs money or time: little
+is asked by default; so it is with messages and ``async``, unless ``fast = True``). A function with a parameter
+``tools`` gets messages and the tools that it may call; it returns a text, ``{"tool_calls": [{"name", "arguments"}]}``,
+or, where it ran tools itself, the messages that it adds (`auditor.core.talk`).
 """
 
 from __future__ import annotations
@@ -63,18 +57,16 @@ class PythonFunction(Model):
     Parameters
     ----------
     target : str or callable
-        ``"MODULE:FUNCTION"`` (found from the current directory on, dots in FUNCTION reach into objects),
-        or the callable itself.
+        ``"MODULE:FUNCTION"`` (found from the current directory on, dots in FUNCTION reach into objects), or the
+        callable itself.
     deterministic : bool, optional
-        Whether the same text always gets the same answer. Never inferred: the function's attribute
-        ``deterministic`` decides, else False.
+        Whether the same text always gets the same answer; by default what the function declares, else False.
     batch : bool, optional
-        Whether the function takes and returns lists; see the module for what decides otherwise.
+        Whether the function takes and returns lists; by default what it declares.
     style : {"text", "chat"}, optional
         Whether it reads the bare text (default) or the rendered messages.
     fingerprint : str, optional
-        A name for the exact state of the model (weights, prompt, version). Only a model with one is
-        cached: source code alone does not tell two sets of weights apart.
+        A name for the exact state of the model (weights, prompt, version). Only a model with one is cached.
 
     Raises
     ------
@@ -133,7 +125,7 @@ class PythonFunction(Model):
         self._executor: ThreadPoolExecutor | None = None
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
-        """Ask the function; every failure becomes the error of its own request."""
+        """Ask the function; a failure is the error of its own request."""
         inputs = [_input(request.prompt, self.style, self.calls_tools) for request in batch]
         asked = [value for value in inputs if not isinstance(value, CallError)]
         parts = [asked] if self._batch and asked else asked
@@ -226,13 +218,7 @@ class PythonFunction(Model):
 
 
 def load(target: str) -> Any:
-    """Import ``MODULE:FUNCTION``, with the current directory first on the import path.
-
-    Raises
-    ------
-    ConfigError
-        The spec is malformed, or the module or function was not found or failed while it was imported.
-    """
+    """Import ``MODULE:FUNCTION``, with the current directory first on the import path; raise `ConfigError`."""
     module_name, colon, attribute = target.partition(":")
     if not (module_name and colon and attribute):
         raise ConfigError(f"model python:{target}: expected python:MODULE:FUNCTION, e.g. python:my_model:predict")
@@ -270,7 +256,7 @@ def _place(function: Callable[..., object]) -> str:
 
 
 def source_digest(function: Any) -> str | None:
-    """SHA-256 of the file that defines the callable, else of its own source; None where there is neither."""
+    """Return the SHA-256 of the file that defines the callable, else of its source, else None."""
     described = function if hasattr(function, "__code__") else type(function)
     module = inspect.getmodule(described)
     if isinstance(module, ModuleType) and (file := getattr(module, "__file__", None)):
@@ -285,7 +271,7 @@ def source_digest(function: Any) -> str | None:
 
 
 def _parameters(function: Callable[..., object]) -> dict[str, inspect.Parameter]:
-    """The parameters of the function; empty where they cannot be told."""
+    """Return the parameters of the function; empty where they are unknown."""
     try:
         return dict(inspect.signature(function).parameters)
     except (TypeError, ValueError):
@@ -312,14 +298,14 @@ def _input(prompt: Prompt, style: str, tools: bool = False) -> Any:
 
 
 def _number(value: object) -> str | None:
-    """Write a finite number (also numpy's) without an exponent; None for anything else."""
+    """Return a finite number (also numpy's) without an exponent; None for anything else."""
     if isinstance(value, bool | complex) or not isinstance(value, numbers.Real) or not math.isfinite(value):
         return None
     return str(int(value)) if isinstance(value, numbers.Integral) else f"{Decimal(repr(float(value))):f}"
 
 
 def _labels(value: object) -> str | None:
-    """Write a list or set of labels (also numpy's) as a JSON list, sets in order; None for anything else."""
+    """Return a list or set of labels (also numpy's) as a JSON list, sets in order; None for anything else."""
     if not isinstance(value, (list, tuple, collections.abc.Set)):
         tolist: Callable[[], Any] | None = getattr(value, "tolist", None)
         value = None if tolist is None else tolist()
@@ -336,7 +322,7 @@ def _kind(value: object) -> str:
 
 
 def as_function(model: object) -> Callable[[list[str]], Answers] | None:
-    """A function from texts to answers for a classifier of scikit-learn or a pipeline of transformers, else None.
+    """Return a function from texts to answers for a scikit-learn classifier or a transformers pipeline, else None.
 
     A library that was never imported made no object, so none is imported here.
     """
@@ -362,7 +348,7 @@ def _of_estimator(model: BaseEstimator) -> Callable[[list[str]], Answers]:
 
 
 def _answer_of(output: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> str | dict[str, float]:
-    """What one text got: its label, the scores of all labels, or the text that was written."""
+    """Return the label of one text, the scores of all labels, or the text that was written."""
     if isinstance(output, Mapping):
         return str(output.get("label", output.get("generated_text", output)))
     if output and "score" in output[0]:

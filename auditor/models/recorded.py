@@ -6,12 +6,10 @@ One JSON object on each line::
     {"variant_id": "c12ab.v3", "format": "plain", "output": "negative", "scores": {"negative": 0.8}}
     {"input": "A fine film.", "error": "timeout", "detail": "no answer in 60 s"}
 
-Exactly one of ``output`` and ``error``; ``replicate`` is 0 where it is left out; further fields are ignored,
-so the lines of a run's own ``prompts.jsonl`` with an ``output`` added, or its ``responses.jsonl``, work as
-they are. A line is found by the strongest key it has: the prompt's SHA-256 (given, or computed from
-``messages``), else the variant id (with ``format`` only for that format), else the exact input text. A line
-that names its prompt is never used for another prompt of the same variant. The replicate must match: an
-answer is never used as its own repeat.
+Exactly one of ``output`` and ``error``; further fields are ignored, so a run's ``prompts.jsonl`` with an ``output``
+added, or its ``responses.jsonl``, work as they are. A line is found by its strongest key: the prompt's SHA-256 (given,
+or computed from ``messages``), else the variant id (with ``format`` only for that format), else the exact input text. A
+line that names its prompt is never used for another one, and an answer never as its own repeat.
 """
 
 from __future__ import annotations
@@ -78,18 +76,17 @@ class Line(NamedTuple):
     input: str | None
 
     def same(self, other: Line) -> bool:
-        """Whether both hold the same answer; failures are alike."""
+        """Return whether both hold the same answer; failures are alike."""
         if isinstance(self.reply, Reply) and isinstance(other.reply, Reply):
             return self.reply.text == other.reply.text
         return type(self.reply) is type(other.reply)
 
 
 class Recorded(Model):
-    """Looks answers up in a file of JSON lines, as the module describes.
+    """Looks answers up in a file of JSON lines.
 
-    ``style`` is what was asked when they were recorded: by default "text" if lines hold ``input`` and none holds
-    ``messages``, else "chat". Raises `DataFileError`, with the line, for a malformed line or one that contradicts an
-    earlier one.
+    ``style`` is by default "text" if lines hold ``input`` and none holds ``messages``, else "chat". Raises
+    `DataFileError`, with the line, for a malformed line or one that contradicts an earlier one.
     """
 
     costs: ClassVar[Costs] = "nothing"
@@ -125,7 +122,7 @@ class Recorded(Model):
 
     @property
     def unused(self) -> tuple[int, ...]:
-        """The numbers of the lines that no request has used so far, ascending."""
+        """Return the numbers of the lines that no request has used so far."""
         return tuple(sorted(self._unused))
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:

@@ -1,8 +1,7 @@
 """Answers of earlier runs, in one SQLite file that several processes may share.
 
-The cache saves calls; it is not the record of a run. Writes are committed in batches, so a crash can lose
-the last ones, which the run's journal has. A cache that fails never fails the run. Two audits that ask the same
-prompts at the same time both pay for them.
+It saves calls; it is no record of a run. A crash can lose the last writes, and a cache that fails never fails the run.
+Two audits that ask the same prompts at the same time both pay for them.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ CHUNK = 500  # SQLite allows 999 parameters in builds of before 2020
 
 
 def default_path() -> Path:
-    """Where the cache is: ``AUDIT_CACHE`` (a file, or a folder that exists), else the user's cache folder."""
+    """Return ``AUDIT_CACHE`` (a file, or a folder that exists), else the user's cache folder."""
     if chosen := os.environ.get("AUDIT_CACHE"):
         path = Path(chosen).expanduser()
         return path / FILE_NAME if path.is_dir() or chosen.endswith(("/", os.sep)) else path
@@ -39,12 +38,12 @@ def default_path() -> Path:
 
 
 def key(fingerprint: str, prompt_sha256: str, replicate: int) -> str:
-    """The key of one answer: model with its parameters, prompt content, repeat."""
+    """Return the key of one answer: model with its parameters, prompt content, repeat."""
     return digest({"fingerprint": fingerprint, "prompt_sha256": prompt_sha256, "replicate": replicate})
 
 
 class CacheStats(NamedTuple):
-    """What ``audit list cache`` shows; the size is that of the file with its write-ahead log."""
+    """Figures of ``audit list cache``; the size includes the write-ahead log."""
 
     path: str
     entries: int
@@ -54,10 +53,9 @@ class CacheStats(NamedTuple):
 class Cache:
     """Replies by key.
 
-    ``path`` is the SQLite file; None means `default_path`. What waits is committed after ``commit_every`` answers or
-    ``commit_s`` seconds. ``warn`` gets one sentence when the cache had to be switched off.
-
-    Raises `ConfigError` where a path that the user chose cannot be used. Without the default path the run goes on.
+    ``path`` is the SQLite file; None means `default_path`. Answers are committed after ``commit_every`` of them or
+    ``commit_s`` seconds. ``warn`` gets one sentence when the cache is switched off. Raises `ConfigError` where a path
+    that the user chose cannot be used; without the default path the run goes on.
     """
 
     def __init__(
@@ -89,11 +87,11 @@ class Cache:
             self._switch_off(error)
 
     def get(self, key: str) -> Reply | None:
-        """The reply for ``key``, or None."""
+        """Return the reply for ``key``, or None."""
         return self.get_many([key]).get(key)
 
     def get_many(self, keys: Iterable[str]) -> dict[str, Reply]:
-        """The replies there are, by key."""
+        """Return the replies there are, by key."""
         asked = list(keys)
         texts = {k: self._waiting[k] for k in asked if k in self._waiting}
         rest = [k for k in asked if k not in texts]
@@ -123,7 +121,7 @@ class Cache:
             self._waiting.clear()
 
     def stats(self) -> CacheStats:
-        """Number of answers and size on disk."""
+        """Return the number of answers and the size on disk."""
         self.flush()
         rows = self._try("SELECT count(*) FROM responses")
         size = 0
@@ -133,7 +131,7 @@ class Cache:
         return CacheStats(str(self.path), rows[0][0] if rows else 0, size)
 
     def clear(self) -> int:
-        """Forget everything; returns how many answers there were."""
+        """Forget everything; return how many answers there were."""
         entries = self.stats().entries
         self._try("DELETE FROM responses")
         self._try("VACUUM")
@@ -182,7 +180,7 @@ class Cache:
         return connection
 
     def _try(self, statement: str, values: Sequence[Any] = (), *, many: bool = False) -> list[Any]:
-        """The rows of one statement, as a transaction of its own; none where it could not be run."""
+        """Return the rows of one statement, in a transaction of its own; none where it fails."""
         if self._connection is None:
             return []
         try:
@@ -238,7 +236,7 @@ def _encode(reply: Reply) -> str:
 
 
 def _decode(text: str) -> Reply | None:
-    """A reply, or None for a row that is not one: other hands may write into the file."""
+    """Return a reply, or None for a row that is not one: other programs may write into the file."""
     try:
         raw = from_json(text)
         usage = None if raw["usage"] is None else Usage(tokens_in=raw["usage"][0], tokens_out=raw["usage"][1])

@@ -171,10 +171,10 @@ def _sklearn(spec: str, path: Path, columns: Sequence[str], trust_pickle: bool) 
 
 
 def open_estimator(path: Path, *, trust_pickle: bool = False) -> tuple[object, str]:
-    """A scikit-learn estimator from a file, and the digest of the file.
+    """Return the scikit-learn estimator in a file, and the digest of the file.
 
-    ``.skops`` files hold data and names of types only; those outside the libraries skops knows are refused.
-    ``.joblib`` and ``.pickle`` files run code when they are opened, and are refused without ``trust_pickle``.
+    ``.skops`` files hold data and names of types; unknown types are refused. ``.joblib`` and ``.pickle`` files run code
+    when they are opened, and are refused without ``trust_pickle``.
     """
     try:
         content = reading.sha256(path)[:32]

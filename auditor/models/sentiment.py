@@ -1,17 +1,13 @@
 """``vader``, ``textblob`` and ``reviews``: sentiment of bare texts, without a network.
 
-The first two are the word lists that ASTRAEA's study audits (its Table 4). VADER (Hutto & Gilbert, ICWSM 2014) adds
-up the valences of the lexicon words in a text, corrects them for negation, degree words, capitals and punctuation,
-and squashes the sum. TextBlob (Loria) averages the polarities of the words that its list holds, after negation and
-degree words. Neither looks at other words, so a swap of person terms moves them only where a term is listed or breaks
-a rule's word pattern.
+The first two are the word lists that ASTRAEA's study audits (its Table 4). VADER (Hutto & Gilbert, ICWSM 2014) sums the
+valences of lexicon words, corrected for negation, degree words, capitals and punctuation. TextBlob (Loria) averages the
+polarities of listed words, after negation and degree words.
 
-``reviews`` is the embedded film-review classifier, an n-gram TF-IDF logistic regression. `tools/train_reviews.py`
-trains it with scikit-learn; here it runs on the standard library from plain weights
-(``embedded/reviews/weights.tsv.gz``): a JSON header line, then ``term, document count, coefficient`` for each term,
-tab-separated. Terms are words and pairs of adjacent words (`terms`; pairs reach over punctuation). For a text with
-term counts ``c``: ``x_t = (1 + ln c_t) * (ln((1 + N) / (1 + d_t)) + 1)`` with ``N`` training documents and ``d_t`` of
-them holding ``t``; ``p(positive) = 1 / (1 + exp(-(b + w.x / ||x||)))``; terms outside the vocabulary are left out.
+``reviews`` is an n-gram TF-IDF logistic regression. `tools/train_reviews.py` trains it with scikit-learn; here it runs
+on the standard library from plain weights (``embedded/reviews/weights.tsv.gz``): a JSON header line, then ``term,
+document count, coefficient``. With term counts ``c``: ``x_t = (1 + ln c_t) * (ln((1 + N) / (1 + d_t)) + 1)`` with ``N``
+training documents, ``d_t`` of them with ``t``; ``p(positive) = 1 / (1 + exp(-(b + w.x / ||x||)))``.
 """
 
 from __future__ import annotations
@@ -59,14 +55,14 @@ class WordList(LocalClassifier):
 
     @abstractmethod
     def facts(self) -> dict[str, str]:
-        """Load the list; returns what identifies it."""
+        """Load the list; return what identifies it."""
 
     @abstractmethod
     def polarity(self, text: str) -> float:
-        """From -1 to 1; 0 for a text without any listed word."""
+        """Return the polarity, from -1 to 1; 0 for a text without any listed word."""
 
     def answer(self, text: str) -> Reply:
-        """The label, and with two labels the scores."""
+        """Return the label, and with two labels the scores."""
         polarity = self.polarity(text)
         label = "positive" if polarity >= 0 else "negative"
         if self._neutral:
@@ -77,19 +73,13 @@ class WordList(LocalClassifier):
 
 
 class Vader(WordList):
-    """VADER; see `WordList`. Its authors call ``compound`` within 0.05 of 0 neutral.
-
-    Examples
-    --------
-    >>> Vader().answer("A great film.").text
-    'positive'
-    """
+    """VADER; see `WordList`. Its authors call ``compound`` within 0.05 of 0 neutral."""
 
     name = "vader"
     undecided = 0.05
 
     def facts(self) -> dict[str, str]:
-        """The package and its two lists."""
+        """Return the package and its two lists."""
         from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
         self._analyzer = SentimentIntensityAnalyzer()
@@ -98,23 +88,17 @@ class Vader(WordList):
         return {"package": version("vaderSentiment"), **hashes}
 
     def polarity(self, text: str) -> float:
-        """What the package calls ``compound``."""
+        """Return the ``compound`` of the package."""
         return float(self._analyzer.polarity_scores(text)["compound"])
 
 
 class TextBlobModel(WordList):
-    """TextBlob; see `WordList`.
-
-    Raises
-    ------
-    MissingDependency
-        The extra ``textblob`` is not installed.
-    """
+    """TextBlob; see `WordList`. Raises `MissingDependency` without the extra ``textblob``."""
 
     name = "textblob"
 
     def facts(self) -> dict[str, str]:
-        """The package."""
+        """Return the package."""
         try:
             self._blob: Any = importlib.import_module("textblob").TextBlob
         except ImportError as error:
@@ -122,20 +106,18 @@ class TextBlobModel(WordList):
         return {"package": version("textblob")}
 
     def polarity(self, text: str) -> float:
-        """The mean of the listed words."""
+        """Return the mean of the listed words."""
         return float(self._blob(text).sentiment.polarity)
 
 
 def normalise(text: str) -> str:
-    """Lower-case ``text`` and write the typographic apostrophe as ``'``."""
+    """Return ``text`` in lower case, the typographic apostrophe as ``'``."""
     return text.lower().replace("\u2019", "'")
 
 
 def terms(text: str) -> list[str]:
-    """List the words of ``text`` and the pairs of adjacent words, with repeats.
+    """Return the words of ``text`` and the pairs of adjacent words, with repeats.
 
-    Examples
-    --------
     >>> terms("It doesn\u2019t work.")
     ['it', "doesn't", 'work', "it doesn't", "doesn't work"]
     """
@@ -153,13 +135,8 @@ class _Header(msgspec.Struct):
 class Reviews(LocalClassifier):
     """The embedded review classifier: "positive" from a probability of 0.5 on, else "negative".
 
-    Parameters
-    ----------
-    weights : path, optional
-        A weights file written by ``tools/train_reviews.py``; the embedded one by default.
+    ``weights`` is a file written by ``tools/train_reviews.py``; the embedded one by default.
 
-    Examples
-    --------
     >>> round(Reviews().probability("A dull, lifeless mess."), 1)
     0.0
     """
@@ -182,7 +159,7 @@ class Reviews(LocalClassifier):
         self.fingerprint = "reviews:" + hashlib.sha256("\n".join(lines).encode("utf-8")).hexdigest()[:32]
 
     def probability(self, text: str) -> float:
-        """The probability that ``text`` is positive; the intercept's where it has no known term."""
+        """Return the probability that ``text`` is positive; the intercept's where it has no known term."""
         dot = norm = 0.0
         for term, count in Counter(terms(text)).items():
             entry = self._table.get(term)
@@ -194,6 +171,6 @@ class Reviews(LocalClassifier):
         return 1.0 / (1.0 + math.exp(-z))
 
     def answer(self, text: str) -> Reply:
-        """The label with its probability."""
+        """Return the label with its probability."""
         p = self.probability(text)
         return Reply(text="positive" if p >= 0.5 else "negative", scores={"positive": p, "negative": 1.0 - p})

@@ -43,7 +43,7 @@ class _Play:
         self.last: Response | None = None
 
     def question(self) -> Request | None:
-        """What the model is asked next; None at the end."""
+        """Return the next question to the model; None at the end."""
         while not self.due and self.left:
             self.said.append(self.left.popleft())
             scripted = bool(self.left) and self.left[0].role == "assistant"
@@ -78,7 +78,7 @@ class _Play:
         return tool.results[min(self.times[call.name], len(tool.results)) - 1]
 
     def response(self, failed: Response | None = None) -> Response:
-        """The conversation as one answer, or why there is none; tokens and money of what was asked for it."""
+        """Return the conversation as one answer, or why there is none, with tokens and money of its questions."""
         request, usages = self.request, [r.usage for r in self.new if r.usage is not None]
         costs = [r.cost_usd for r in self.new if r.cost_usd is not None]
         usage = Usage(tokens_in=sum(u.tokens_in for u in usages), tokens_out=sum(u.tokens_out for u in usages))
@@ -98,9 +98,9 @@ class _Play:
 
 
 class Talks:
-    """Plays conversations with one model; has the face of a `Client`, and takes the same parameters.
+    """Plays conversations with one model; has the interface of a `Client`, and takes the same parameters.
 
-    Conversations that begin alike share what they have in common: equal questions are asked once.
+    Conversations that begin alike share their beginning: equal questions are asked once.
     """
 
     def __init__(
@@ -134,11 +134,11 @@ class Talks:
 
     @property
     def stopped(self) -> BudgetExceeded | CallError | None:
-        """Why no further call is made."""
+        """Return why no further call is made."""
         return self._client.stopped
 
     async def ask(self, requests: Sequence[Request]) -> list[Response]:
-        """One conversation for each request, in their order; equal ones are held once."""
+        """Return one conversation for each request, in their order; equal ones are held once."""
         responses: dict[Key, Response] = {}
         todo: dict[Key, Request] = {}
         for request in requests:
@@ -171,7 +171,7 @@ class Talks:
         ]
 
     async def _play(self, plays: list[_Play]) -> list[Response]:
-        """Play some conversations side by side, a question of each at a time."""
+        """Play some conversations together, a question of each at a time."""
         over: list[Response] = []
         while plays:
             questions = [play.question() for play in plays]

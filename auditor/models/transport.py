@@ -27,6 +27,7 @@ from auditor.core.errors import (
     RateLimited,
     ServerFault,
 )
+from auditor.core.protocols import Model
 from auditor.core.secrets import hidden
 
 LARGEST = 16 * 1024 * 1024  # bytes of an answer that are read, after it was unpacked
@@ -86,7 +87,7 @@ class TooLong(BadResponse):
 
 
 def client(like: type[object] | None = None, **options: object) -> Any:
-    """Make a client that reads at most `LARGEST` bytes and follows redirects within one origin only.
+    """Return a client that reads at most `LARGEST` bytes and follows redirects within one origin only.
 
     ``like`` is a client class of the SDK that gets it: SDKs come with different packages of one interface.
     """
@@ -120,7 +121,7 @@ def _kind(package: Any) -> Any:
 
 
 async def _read(package: Any, response: Any) -> Any:
-    """``response`` with its body read, piece by piece, so that a packed one is not unpacked without end."""
+    """Return ``response`` with its body read piece by piece, so that a packed one is not unpacked without end."""
     body = bytearray()
     most = LARGEST_FILE if response.request.url.path.endswith("/content") else LARGEST
     try:
@@ -137,7 +138,7 @@ async def _read(package: Any, response: Any) -> Any:
 
 
 def proxy_of(url: str) -> str:
-    """The proxy of the environment through which ``url`` is asked, as it may be shown; empty where there is none."""
+    """Return the proxy of the environment for ``url``, as it may be shown; empty without one."""
     parts, proxies = urlsplit(url), getproxies()
     if parts.hostname and proxy_bypass(parts.hostname):
         return ""
@@ -152,10 +153,8 @@ def _origin(url: Any) -> tuple[str, str, int]:
 
 
 def of_status(status: int, code: str = "", text: object = "") -> type[CallError]:
-    """Our kind of error for an HTTP status, the code in its body, and what else it says.
+    """Return our kind of error for an HTTP status, the code in its body, and its text.
 
-    Examples
-    --------
     >>> [of_status(n).code for n in (404, 429, 503, 422)]
     ['auth-failed', 'rate-limited', 'server-fault', 'bad-request']
     """
@@ -168,14 +167,9 @@ def of_status(status: int, code: str = "", text: object = "") -> type[CallError]
 
 
 def kind_of(error: BaseException) -> tuple[type[CallError], float | None]:
-    """Our kind of error for what an SDK raised, and how long its server asks to wait.
+    """Return our kind of error for what an SDK raised, and how long its server asks to wait.
 
     By its code, else the name of its class or a base, else its HTTP status; else it is a passing fault of the server.
-
-    Examples
-    --------
-    >>> kind_of(TimeoutError())[0].code
-    'timeout'
     """
     if isinstance(error.__cause__, CallError):
         return type(error.__cause__), None  # of our own client
@@ -195,7 +189,7 @@ def kind_of(error: BaseException) -> tuple[type[CallError], float | None]:
 
 
 def _status(error: BaseException) -> int | None:
-    """The HTTP status that an error of an SDK, its response or its cause carries."""
+    """Return the HTTP status that an error of an SDK, its response or its cause carries."""
     for place in (error, *_held(error, "response"), *_held(error, "__cause__")):
         for field in ("status_code", "http_status", "status"):
             value = getattr(place, field, None)
@@ -205,27 +199,21 @@ def _status(error: BaseException) -> int | None:
 
 
 def _held(error: BaseException, field: str) -> Iterator[object]:
-    """What the error and the one that it was raised from hold in a field."""
+    """Yield the field of the error and of its cause."""
     for one in (error, error.__cause__):
         if (value := getattr(one, field, None)) is not None:
             yield value
 
 
 def error_code(body: object) -> str:
-    """The code of an error in a body; empty if there is none.
-
-    Examples
-    --------
-    >>> error_code({"error": {"code": "content_filter", "message": "…"}})
-    'content_filter'
-    """
+    """Return the code of an error in a body, or ""."""
     inner = body.get("error", body) if isinstance(body, dict) else None
     code = inner.get("code") if isinstance(inner, dict) else None
     return code if isinstance(code, str) else ""
 
 
 def said(body: object) -> str:
-    """The message in the body of an error, in the forms that servers use; empty if there is none."""
+    """Return the message in the body of an error, in the forms that servers use, or ""."""
     if isinstance(body, str):
         return "an HTML page" if body.lstrip().startswith("<") else body
     if not isinstance(body, dict):
@@ -240,28 +228,23 @@ def said(body: object) -> str:
 
 
 def brief(text: str) -> str:
-    """A server's message on one line, cut."""
+    """Return a server's message on one line, cut."""
     text = " ".join(text.split())
     return text if len(text) <= DETAIL else text[: DETAIL - 1] + "…"
 
 
 def wait_s(kind: type[CallError], headers: object) -> float | None:
-    """How long a server asks to wait, where waiting helps."""
+    """Return how long a server asks to wait, where waiting helps."""
     if not issubclass(kind, RateLimited | ServerFault) or not isinstance(headers, Mapping):
         return None
     return retry_after({str(name).lower(): str(value) for name, value in headers.items()})
 
 
 def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
-    """Seconds to wait that a response asks for, or None.
+    """Return the seconds to wait that a response asks for, or None.
 
-    Reads ``retry-after-ms`` (milliseconds), and ``retry-after`` as seconds or as an HTTP date (RFC 9110,
-    section 10.2.3); a date in the past is 0. Names are in lower case, or case-insensitive.
-
-    Examples
-    --------
-    >>> retry_after({"retry-after": "2"})
-    2.0
+    Reads ``retry-after-ms``, and ``retry-after`` as seconds or as an HTTP date (RFC 9110, section 10.2.3). Names are in
+    lower case, or case-insensitive.
     """
     for name, scale in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         value = (headers.get(name) or "").strip()
@@ -276,13 +259,14 @@ def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> floa
     return max(0.0, when - (time.time() if now is None else now))
 
 
-def rate_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers of a response that are about limits, names in lower case, sorted.
+def note(model: Model, headers: Mapping[str, str]) -> None:
+    """Keep what a response says about limits, and hand it on."""
+    model.rate_headers = rate_headers(headers)
+    if model.on_headers is not None and model.rate_headers:
+        model.on_headers(model.rate_headers)
 
-    Examples
-    --------
-    >>> rate_headers({"X-RateLimit-Remaining-Requests": "7", "Server": "x"})
-    {'x-ratelimit-remaining-requests': '7'}
-    """
+
+def rate_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of a response that are about limits, names in lower case, sorted."""
     lower = ((str(name).lower(), str(value)) for name, value in headers.items())
     return dict(sorted((n, v) for n, v in lower if n.startswith(("x-ratelimit-", "retry-after"))))

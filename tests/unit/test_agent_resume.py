@@ -11,19 +11,20 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from auditor import SourceText, agent
+from auditor import agent
 from auditor.cli.main import run as cli
 from auditor.core.errors import ConfigError, RunFolderError
 from auditor.core.types import digest
 from auditor.store.integrity import verify
 from auditor.store.journal import genesis, read
+from tests.asking import GOAL, films
 
-GOAL = "Do film reviews by women get another sentiment?"
 FIXED = ("goal", "models", "planner", "seed", "limits", "texts")
 SLOW = """
     import os, pathlib, time
@@ -38,18 +39,11 @@ SLOW = """
 CODE = "import sys; from auditor.cli.main import run; sys.exit(run(sys.argv[1:]))"
 
 
-def texts(n: int = 40) -> list[SourceText]:
-    return [
-        SourceText(id=f"s{i}", text=f"A man in row {i} liked the film. He bought the book and the coat in the morning.")
-        for i in range(n)
-    ]
-
-
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with texts and a model; the process stands in it."""
     (tmp_path / "slow_model.py").write_text(textwrap.dedent(SLOW), encoding="utf-8")
-    rows = (json.dumps({"id": s.id, "text": s.text}) + "\n" for s in texts())
+    rows = (json.dumps({"id": s.id, "text": s.text}) + "\n" for s in films(40))
     (tmp_path / "texts.jsonl").write_text("".join(rows), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -69,23 +63,23 @@ def questions(place: Path) -> int:
     return len(file.read_text(encoding="utf-8").splitlines()) if file.is_file() else 0
 
 
-def cut(place: Path, out: str, after: int) -> Path:
-    """Start a session in a process of its own and kill it once ``after`` answers are on disk."""
+def killed(place: Path, argv: list[str], when: Callable[[], bool], **environment: str) -> Path:
+    """Run a command on the one session there in a process of its own, and kill it."""
+    path = os.pathsep.join([str(place), *sys.path])
     child = subprocess.Popen(
-        [sys.executable, "-c", CODE, *command(out)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(place), *sys.path]), "PAUSE": "0.004"}, cwd=place,
+        [sys.executable, "-c", CODE, *argv], env={**os.environ, "PYTHONPATH": path, **environment}, cwd=place,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
         until = time.monotonic() + 120
-        while sum(answers(folder) for folder in (place / out).glob("agent-*")) < after:
+        while not when():
             assert child.poll() is None, "it ended before it could be killed"
             assert time.monotonic() < until
             time.sleep(0.05)
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()
-    (folder,) = (place / out).glob("agent-*")
+    (folder,) = (place / "cut").glob("agent-*")
     assert agent.load(folder).record["status"] == "interrupted"
     return folder
 
@@ -113,22 +107,13 @@ def test_killed_twice_and_gone_on_with_gives_the_report_of_a_whole_session(
     (whole,) = (place / "whole").glob("agent-*")
     total = answers(whole)
     (place / "asked.txt").unlink()
-    folder = cut(place, "cut", 8)  # in the pilot
+    cut = place / "cut"
+    folder = killed(place, command("cut"), lambda: any(answers(one) >= 8 for one in cut.glob("agent-*")), PAUSE="0.004")
     kept = (folder / "steps.jsonl").read_bytes()
-    child = subprocess.Popen(
-        [sys.executable, "-c", CODE, "resume", str(folder), "--yes"],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(place), *sys.path]), "HOLD": str(total - 12)}, cwd=place,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    until = time.monotonic() + 120
-    try:
-        while not (folder / "texts-02.jsonl").is_file() or questions(place) < total - 12:
-            assert child.poll() is None
-            assert time.monotonic() < until
-            time.sleep(0.05)
-    finally:
-        child.send_signal(signal.SIGKILL)  # in the fresh run
-        child.wait()
+    held = total - 12  # in the fresh run
+    ready = folder / "texts-02.jsonl"
+    resume = ["resume", str(folder), "--yes"]
+    killed(place, resume, lambda: ready.is_file() and questions(place) >= held, HOLD=str(held))
     capsys.readouterr()
     assert cli(["resume", str(folder)]) == 2  # a program that the folder names
     assert "--model python:slow_model:classify" in capsys.readouterr().err
@@ -210,9 +195,13 @@ def test_a_session_in_which_something_was_changed_is_refused(
     assert ((folder / "session.json").read_bytes(), questions(place)) == (before, asked)
 
 
-def test_other_texts_are_refused_and_leave_it_as_it_is(place: Path, whole: agent.AgentResult) -> None:
+def test_other_texts_and_limits_are_refused_and_leave_it_as_it_is(
+    place: Path, whole: agent.AgentResult, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = stopped(whole.path, place / "cut" / "agent-1", keep=1)
     before = (folder / "session.json").read_bytes()
+    assert cli(["resume", str(folder), "--yes", "--max-calls", "3"]) == 2
+    assert "leave out --max-calls" in " ".join(capsys.readouterr().err.split())
     (place / "texts.jsonl").write_text('{"text": "A man slept."}\n', encoding="utf-8")
     with pytest.raises(RunFolderError, match="The texts changed"):
         agent.resume(folder)
@@ -230,7 +219,7 @@ def test_ctrl_c_leaves_a_session_that_can_go_on(place: Path, monkeypatch: pytest
         return "negative" if "woman" in text.split() else "positive"
 
     with pytest.raises(KeyboardInterrupt):
-        agent.run(GOAL, model=model, data=texts(), out=place / "out", cache=False)
+        agent.run(GOAL, model=model, data=films(40), out=place / "out", cache=False)
     (folder,) = (place / "out").iterdir()
     left = agent.load(folder)
     assert left.record["status"] == "interrupted"
@@ -240,14 +229,6 @@ def test_ctrl_c_leaves_a_session_that_can_go_on(place: Path, monkeypatch: pytest
     result = agent.resume(folder, model=model)
     assert result.complete
     assert [r["purpose"] for r in result.record["runs"]][:2] == ["pilot", "fresh"]
-
-
-def test_the_limits_of_a_session_stay(
-    place: Path, whole: agent.AgentResult, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = stopped(whole.path, place / "cut" / "agent-1", keep=1)
-    assert cli(["resume", str(folder), "--yes", "--max-calls", "3"]) == 2
-    assert "leave out --max-calls" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_session_is_verified_with_its_runs(whole: agent.AgentResult, capsys: pytest.CaptureFixture[str]) -> None:

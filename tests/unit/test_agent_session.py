@@ -1,4 +1,4 @@
-"""Sessions: what planners may ask for, limits, levels, reports that stay text, sessions that were cut off."""
+"""Sessions: texts, levels, limits over all runs, reports that stay text, the command."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ import pytest
 from auditor import SourceText, agent
 from auditor.agent import figures as measured
 from auditor.agent import session_report
+from auditor.agent.rules import Rules
+from auditor.agent.session import Session
+from auditor.agent.settings import Settings
 from auditor.agent.texts import Pool
-from auditor.agent.tools import DryRun, asked
 from auditor.agent.values import Entry, Figures, Record, Request, Row
 from auditor.cli.main import run as cli
-from auditor.core.errors import AuthFailed, CallError, ConfigError, UserError
+from auditor.core.errors import AuthFailed, CallError, UserError
 from auditor.core.protocols import Reply
 from auditor.core.types import ClaimVerdict, Usage
 from auditor.core.types import Request as Question
@@ -26,66 +28,19 @@ from auditor.models.budget import Price
 from auditor.report import html, markdown, terminal
 from auditor.report.page import Page
 from auditor.testing.planted import Planted
-
-GOAL = "Do film reviews by women get another sentiment?"
-
-
-def texts(n: int = 16) -> list[SourceText]:
-    return [
-        SourceText(id=f"s{i}", text=f"A man in row {i} liked the film. He bought the book and the coat in the morning.")
-        for i in range(n)
-    ]
+from tests.asking import GOAL, films
 
 
 def quick(out: Path, model: Any = None, goal: str = GOAL, **options: Any) -> agent.AgentResult:
-    chosen: dict[str, Any] = {"data": texts(), "cache": False} | options
+    chosen: dict[str, Any] = {"data": films(), "cache": False} | options
     return agent.run(goal, model=model or Planted(base="constant"), out=out, **chosen)
-
-
-# -- what a planner may ask for ------------------------------------------------------------------------
-
-
-def checked(values: dict[str, Any]) -> Request:
-    return asked(DryRun, "dry_run", values).checked()
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"purpose": "pilot", "texts": 10, "model": "python:os:system"},
-        {"purpose": "pilot", "texts": 10, "data": "/etc/hosts"},
-        {"purpose": "pilot", "texts": 10, "delta": 0.5},
-        {"purpose": "pilot", "texts": 10, "max_calls": 10**9},
-        {"purpose": "pilot", "texts": "10"},
-        {"purpose": "pilot", "texts": 0},
-        {"purpose": "other", "texts": 10},
-        {"purpose": "pilot"},
-        {"purpose": "pilot", "texts": 10, "attributes": "gender"},
-        {"purpose": "pilot", "texts": 10, "attributes": []},
-        {"purpose": "pilot", "texts": 10, "attributes": ["../gender"]},
-        {"purpose": "pilot", "texts": 10, "order": 9},
-        {"purpose": "pilot", "texts": 10, "groups": ["gender:female"], "suite": "grammar"},
-        {"purpose": "pilot", "texts": 10, "suite": "joint-first"},
-    ],
-    ids=str,
-)
-def test_only_whitelisted_fields_in_their_ranges(values: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError):
-        checked(values)
-
-
-def test_a_proper_request_is_taken() -> None:
-    values = {"purpose": "fresh", "texts": 10, "attributes": ["gender", "age", "gender"], "replicates": None}
-    request = checked(values)
-    assert request == Request(purpose="fresh", texts=10, attributes=("age", "gender"))
-    assert checked(request.as_dict()) == request
 
 
 # -- texts and levels ----------------------------------------------------------------------------------
 
 
 def test_the_order_of_texts_is_by_seed_and_equal_texts_count_once() -> None:
-    given = [*texts(20), *texts(3)]
+    given = [*films(20), *films(3)]
     first, again, other = Pool(given, 7), Pool(list(reversed(given)), 7), Pool(given, 8)
     assert len(first.seeds) == 20
     assert [s.text for s in first.seeds] == [s.text for s in again.seeds] != [s.text for s in other.seeds]
@@ -105,7 +60,7 @@ def test_groups_that_few_texts_name_together_come_from_the_grammar() -> None:
     older_women = "Does the hiring model treat older women worse?"
     assert look(older_women) == "too few texts name the attributes together: cases come from the grammar"
     # The user's texts are the ones that are meant; a grammar has not all words.
-    assert look(older_women, data=texts()).endswith("their words are exchanged")
+    assert look(older_women, data=films()).endswith("their words are exchanged")
     assert look("Does the hiring model treat old gay people worse?").endswith("their words are exchanged")
 
 
@@ -113,43 +68,39 @@ def test_few_texts_about_a_joint_group_are_told(tmp_path: Path) -> None:
     both = [SourceText(id=f"b{i}", text=f"The old man in row {i} liked the good film.") for i in range(8)]
     plain = [SourceText(id=f"w{i}", text=f"She sat in row {i} and liked the good film.") for i in range(40)]
     goal = "Do film reviews about old women get another sentiment?"
-    found = quick(tmp_path, goal=goal, data=[*both, *plain])
-    told = found.to_text()
+    told = quick(tmp_path, goal=goal, data=[*both, *plain]).to_text()
     assert re.search(r"\d of 48 texts name age and gender together, and others that do", " ".join(told.split()))
 
 
-def row(verdict: ClaimVerdict, p: float | None) -> Row:
-    return Row(finding="F001", model="M1", attributes=("age",), verdict=verdict, p_adjusted=p, seeds=9, seeds_changed=3)
-
-
-def entry(name: str, fresh: bool, number: int, one: Row) -> Entry:
+def entry(number: int, verdict: ClaimVerdict, p: float | None, fresh: bool = True) -> Entry:
     request = Request(purpose="fresh" if fresh else "pilot", texts=9)
+    row = Row(finding="F001", model="M1", attributes=("age",), verdict=verdict, p_adjusted=p, seeds=9, seeds_changed=3)
     return Entry(
-        name=name, purpose=request.purpose, request=request, reason="", texts=9, counts_as_fresh=fresh,
-        level=measured.level(number) if fresh else None, figures=Figures(complete=True, counts={}, sets=(one,)),
+        name=f"R{number}", purpose=request.purpose, request=request, reason="", texts=9, counts_as_fresh=fresh,
+        level=measured.level(number) if fresh else None, figures=Figures(complete=True, counts={}, sets=(row,)),
     )  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("runs", "verdict", "run"),
     [
-        ([entry("R1", False, 0, row("shown", 0.001))], "not_tested", None),
-        ([entry("R1", True, 1, row("shown", 0.02))], "shown", "R1"),
-        ([entry("R1", True, 1, row("shown", 0.03))], "not_determined", "R1"),
-        ([entry("R1", True, 1, row("not_determined", 0.3)), entry("R2", True, 2, row("shown", 0.02))], "not_determined", "R2"),
-        ([entry("R1", True, 1, row("not_determined", 0.3)), entry("R2", True, 2, row("shown", 0.01))], "shown", "R2"),
-        ([entry("R1", True, 1, row("bounded", 0.9))], "bounded", "R1"),
-        ([entry("R1", True, 1, row("not_determined", 0.9)), entry("R2", True, 2, row("bounded", 0.9))], "not_determined", "R2"),
-        ([entry("R1", True, 1, row("shown", None))], "shown", "R1"),
+        ([entry(1, "shown", 0.001, fresh=False)], "not_tested", None),
+        ([entry(1, "shown", 0.02)], "shown", "R1"),
+        ([entry(1, "shown", 0.03)], "not_determined", "R1"),
+        ([entry(1, "not_determined", 0.3), entry(2, "shown", 0.02)], "not_determined", "R2"),
+        ([entry(1, "not_determined", 0.3), entry(2, "shown", 0.01)], "shown", "R2"),
+        ([entry(1, "bounded", 0.9)], "bounded", "R1"),
+        ([entry(1, "not_determined", 0.9), entry(2, "bounded", 0.9)], "not_determined", "R2"),
+        ([entry(1, "shown", None)], "shown", "R1"),
         ([], "not_tested", None),
     ],
-)  # fmt: skip
+)
 def test_only_fresh_runs_settle_and_each_at_its_own_level(runs: list[Entry], verdict: str, run: str | None) -> None:
     (question,) = measured.questions(runs, [("age",)])
     assert (question.verdict, question.run) == (verdict, run)
 
 
-# -- budgets -------------------------------------------------------------------------------------------
+# -- limits --------------------------------------------------------------------------------------------
 
 
 class Priced(Planted):
@@ -174,15 +125,32 @@ def test_cost_is_kept_over_the_whole_session(tmp_path: Path) -> None:
     assert sum(r["cost_usd"] for r in result.record["runs"]) == pytest.approx(spent["cost_usd"])
 
 
-def test_no_time_no_run(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no room for a first run"):
-        quick(tmp_path, max_seconds=0)
-    with pytest.raises(ConfigError, match="no room for a first run"):
-        quick(tmp_path, max_calls=0)
-    assert not list(tmp_path.iterdir()), "a start that failed leaves no folder"
+def test_each_run_gets_the_seconds_that_are_left(tmp_path: Path) -> None:
+    now = 0.0
+
+    def classify(text: str) -> str:
+        nonlocal now
+        now += 1.0
+        return "negative" if "woman" in text.split() else "positive"
+
+    settings = Settings.of(GOAL, model=classify, data=films(60), out=tmp_path, max_seconds=100_000.0, cache=False)
+    made = Session(settings, observe=lambda event: None, clock=lambda: now)
+    made.end("complete", Rules(made).go())
+    used = 0
+    assert len(made.runs) >= 2
+    for run in made.runs:
+        plan = json.loads((made.path / str(run.folder) / "plan.json").read_text(encoding="utf-8"))["plan"]
+        assert plan["max_seconds"] == 100_000.0 - used
+        used += run.calls
+    assert made.record.spent.seconds == used
 
 
 # -- errors --------------------------------------------------------------------------------------------
+
+
+class Locked(Planted):
+    async def generate(self, batch: Sequence[Question]) -> Sequence[Reply | CallError]:
+        return [AuthFailed("wrong key") for _ in batch]
 
 
 @pytest.mark.parametrize(
@@ -194,22 +162,22 @@ def test_no_time_no_run(tmp_path: Path) -> None:
         ({"delta": 300.0}, "--delta is a number of percentage points"),
         ({"task": "nosuch"}, "nosuch"),
         ({"data": ["The sea is cold.", "It rains."]}, "None of the 2 texts names people by gender"),
+        ({"max_seconds": 0}, "no room for a first run"),
+        ({"max_calls": 0}, "no room for a first run"),
+        ({"model": Locked(base="constant")}, "answered nothing: wrong key"),
     ],
 )
-def test_slips_are_told(tmp_path: Path, options: dict[str, Any], told: str) -> None:
+def test_a_start_that_fails_says_why_and_leaves_no_folder(tmp_path: Path, options: dict[str, Any], told: str) -> None:
     with pytest.raises(UserError, match=told):
         quick(tmp_path, **options)
-
-
-class Locked(Planted):
-    async def generate(self, batch: Sequence[Question]) -> Sequence[Reply | CallError]:
-        return [AuthFailed("wrong key") for _ in batch]
-
-
-def test_a_model_that_answers_nothing_leaves_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="answered nothing: wrong key"):
-        quick(tmp_path, Locked(base="constant"))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_table_is_sent_to_the_command_for_tables(tmp_path: Path) -> None:
+    file = tmp_path / "credit.csv"
+    file.write_text("sex,amount\nmale,100\nfemale,200\n", encoding="utf-8")
+    with pytest.raises(UserError, match="audit tabular --data"):
+        quick(tmp_path / "out", data=str(file))
 
 
 def test_a_session_that_fails_after_an_answer_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,29 +194,19 @@ def test_a_session_that_fails_after_an_answer_stays(tmp_path: Path, monkeypatch:
     assert "failed" in left.to_text(full=True)
 
 
-def test_a_table_is_sent_to_the_command_for_tables(tmp_path: Path) -> None:
-    file = tmp_path / "credit.csv"
-    file.write_text("sex,amount\nmale,100\nfemale,200\n", encoding="utf-8")
-    with pytest.raises(UserError, match="audit tabular --data"):
-        quick(tmp_path / "out", data=str(file))
-
-
 # -- reports -------------------------------------------------------------------------------------------
 
 NASTY = "<script>alert(1)</script> [x](javascript:1) | \x1b[31m `a`"
 
 
 def test_reports_keep_text_text() -> None:
+    request = Request(purpose="pilot", texts=3)
+    run = {"name": "R1", "purpose": "pilot", "counts_as_fresh": False, "texts": 3, "request": request.as_dict()}
     plain = {
-        "id": "agent-1", "status": "partial", "status_reason": NASTY, "planner": NASTY, "models": [NASTY], "texts_left": 0,
-        "goal": {"text": NASTY, "task": NASTY, "attributes": ["age"], "groups": {"age": ["old"]}, "order": 1, "read": [NASTY],
-                 "assumed": []},
-        "texts": {"source": NASTY, "n": 3, "sha256": ""}, "seed": 7, "resumed": 0, "labels": [],
-        "limits": {"max_calls": None, "max_cost": None, "max_seconds": None},
-        "spent": {"calls": 1, "cost_usd": 0.0},
-        "runs": [{"name": "R1", "purpose": "pilot", "counts_as_fresh": False, "texts": 3, "calls": 1, "cost_usd": 0.0,
-                  "request": Request(purpose="pilot", texts=3).as_dict(), "reason": NASTY, "folder": None, "figures": None, "notes": [NASTY]}],
-        "questions": [],
+        "id": "agent-1", "status": "partial", "status_reason": NASTY, "planner": NASTY, "models": [NASTY], "seed": 7,
+        "goal": {"text": NASTY, "task": NASTY, "attributes": ["age"], "groups": {"age": ["old"]}, "order": 1, "read": [NASTY]},
+        "texts": {"source": NASTY, "n": 3}, "limits": {}, "spent": {"calls": 1},
+        "runs": [run | {"reason": NASTY, "notes": [NASTY]}],
     }  # fmt: skip
     record = msgspec.convert(plain, Record)
     record.questions = measured.questions([], [("age",)])
@@ -256,11 +214,9 @@ def test_reports_keep_text_text() -> None:
     made = session_report.build(record, steps)
     page, marked = html.write(made), markdown.write(made)
     text, bare = (terminal.write(Page(width=100, encoding=e, color=False), made) for e in ("utf-8", "ascii"))
-    assert "<script" not in page
     assert "javascript:1)" in page  # as text, in no link
-    assert 'href="javascript' not in page
+    assert not [one for one in ("<script", 'href="javascript') if one in page + marked]
     assert "\x1b" not in page + marked + text
-    assert "<script" not in marked
     assert not re.search(r"(?<!\\)\]\(javascript", marked)
     assert "the planner's own words, no result" in " ".join(text.split())
     assert bare.isascii()
@@ -269,29 +225,19 @@ def test_reports_keep_text_text() -> None:
 # -- the command ---------------------------------------------------------------------------------------
 
 
-def data_file(folder: Path) -> Path:
-    path = folder / "texts.jsonl"
-    path.write_text("".join(json.dumps({"id": s.id, "text": s.text}) + "\n" for s in texts()), encoding="utf-8")
-    return path
-
-
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = str(data_file(tmp_path))
-    common = ["--model", "vader", "--data", data, "--out", str(tmp_path / "out"), "--no-cache"]
+    data = tmp_path / "texts.jsonl"
+    data.write_text("".join(json.dumps({"id": s.id, "text": s.text}) + "\n" for s in films()), encoding="utf-8")
+    common = ["--model", "vader", "--data", str(data), "--out", str(tmp_path / "out"), "--no-cache"]
     assert cli(["agent", GOAL, *common, "--dry-run"]) == 0
-    told = capsys.readouterr().out
-    assert "Nothing was asked." in told
+    assert "Nothing was asked." in capsys.readouterr().out
     assert not (tmp_path / "out").exists()
     assert cli(["agent", GOAL, *common, "--dry-run", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["goal"]["task"] == "sentiment"
     assert cli(["agent", GOAL, *common, "--format", "json", "--max-calls", "300"]) == 0
-    values = json.loads(capsys.readouterr().out)
-    assert values["spent"]["calls"] <= 300
+    assert json.loads(capsys.readouterr().out)["spent"]["calls"] <= 300
     (folder,) = (tmp_path / "out").iterdir()
     assert cli(["report", str(folder)]) == 0
     assert "\nAnswer\n" in capsys.readouterr().out
     assert cli(["agent", "asdf qwer"]) == 2
     assert "which decision is meant" in " ".join(capsys.readouterr().err.split())
-
-
-# -- cut off -------------------------------------------------------------------------------------------

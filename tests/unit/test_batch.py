@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from batch_server import Provider, answered, refused
 
 from auditor.core.errors import AuthFailed, BadRequest, BudgetExceeded, CallTimeout, ContentFiltered, RateLimited
 from auditor.core.plan import Plan
 from auditor.core.protocols import Reply
-from auditor.core.types import Message, Prompt, Request, Response
+from auditor.core.types import Request, Response
 from auditor.models.attempts import RetryPolicy
 from auditor.models.batch import Batched, request_id
 from auditor.models.budget import Budget, Price, lookup
 from auditor.models.client import Client
 from auditor.models.openai import OpenAIChat
 from auditor.run import estimate, prepare
-
-_PLACE = Path(__file__).parents[1] / "e2e" / "batch_server.py"
-_SPEC = importlib.util.spec_from_file_location("batch_server", _PLACE)
-assert _SPEC is not None
-assert _SPEC.loader is not None
-batch_server = sys.modules[_SPEC.name] = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(batch_server)
-Provider, answered, refused = batch_server.Provider, batch_server.answered, batch_server.refused
+from tests.asking import ask, chat
 
 
 @pytest.fixture
@@ -60,11 +52,7 @@ class Killed(BaseException):
 
 
 def requests(texts: Sequence[str], replicates: int = 1) -> list[Request]:
-    return [
-        Request(prompt=Prompt(format="f", messages=(Message(role="user", content=t),)), replicate=k, variant_id=t)
-        for t in texts
-        for k in range(replicates)
-    ]
+    return [chat(t, form="f", variant=t, replicate=k) for t in texts for k in range(replicates)]
 
 
 def make(provider: Provider, folder: Path, naps: Naps | None = None, **given: Any) -> Batched:
@@ -72,12 +60,15 @@ def make(provider: Provider, folder: Path, naps: Naps | None = None, **given: An
     return Batched(chat, journal=folder / "batches.jsonl", sleep=naps or Naps())
 
 
-def ask(model: Batched, asked: list[Request]) -> list[Any]:
-    async def go() -> list[Any]:
+def through(model: Batched, texts: str, budget: Budget, **given: Any) -> tuple[Client, list[Response]]:
+    """The client around a model after it asked."""
+
+    async def go() -> tuple[Client, list[Response]]:
+        client = Client(model, cache=None, budget=budget, **given)
         try:
-            return list(await model.generate(asked))
+            return client, await client.ask(requests(texts))
         finally:
-            await model.aclose()
+            await client.aclose()
 
     return asyncio.run(go())
 
@@ -85,7 +76,7 @@ def ask(model: Batched, asked: list[Request]) -> list[Any]:
 def test_one_batch_answers_all_in_order(provider: Provider, tmp_path: Path) -> None:
     provider.polls = 6
     naps = Naps()
-    replies = ask(make(provider, tmp_path, naps), requests(["a", "b", "c"], replicates=2))
+    replies = ask(make(provider, tmp_path, naps), *requests(["a", "b", "c"], replicates=2))
     assert [r.text for r in replies] == ["a!", "a!", "b!", "b!", "c!", "c!"]
     assert replies[0].usage.tokens_in == 10
     assert replies[0].model_reported == "served-2"
@@ -107,8 +98,8 @@ def test_a_killed_run_polls_the_same_batch(provider: Provider, tmp_path: Path, d
     provider.polls = 5
     asked = requests(["a", "b"])
     with pytest.raises(Killed):
-        ask(make(provider, tmp_path, Naps(die_at)), asked)
-    replies = ask(make(provider, tmp_path), requests(["b", "new", "a"]))
+        ask(make(provider, tmp_path, Naps(die_at)), *asked)
+    replies = ask(make(provider, tmp_path), *requests(["b", "new", "a"]))
     assert [r.text for r in replies] == ["b!", "new!", "a!"]
     assert provider.asked == {"a": 1, "b": 1, "new": 1}  # the new one in a batch of its own
     assert len(provider.batches) == 2
@@ -116,11 +107,11 @@ def test_a_killed_run_polls_the_same_batch(provider: Provider, tmp_path: Path, d
 
 def test_a_run_that_died_before_it_noted_the_id_finds_its_batch_by_the_mark(provider: Provider, tmp_path: Path) -> None:
     with pytest.raises(Killed):
-        ask(make(provider, tmp_path, Naps(1)), requests(["a", "b"]))
+        ask(make(provider, tmp_path, Naps(1)), *requests(["a", "b"]))
     journal = tmp_path / "batches.jsonl"
     first, _second = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(first + b'{"mark": "torn')
-    replies = ask(make(provider, tmp_path), requests(["a", "b"]))
+    replies = ask(make(provider, tmp_path), *requests(["a", "b"]))
     assert [r.text for r in replies] == ["a!", "b!"]
     assert len(provider.batches) == 1
     assert all(json.loads(line) for line in journal.read_text().splitlines())
@@ -128,9 +119,9 @@ def test_a_run_that_died_before_it_noted_the_id_finds_its_batch_by_the_mark(prov
 
 def test_a_run_that_died_before_it_submitted_submits_what_is_still_asked(provider: Provider, tmp_path: Path) -> None:
     provider.trouble = [500]  # the listing fails, and so does the attempt
-    (failed, _) = ask(make(provider, tmp_path), requests(["a", "b"]))
+    (failed, _) = ask(make(provider, tmp_path), *requests(["a", "b"]))
     assert failed.transient
-    (reply,) = ask(make(provider, tmp_path), requests(["b"]))
+    (reply,) = ask(make(provider, tmp_path), *requests(["b"]))
     assert reply.text == "b!"
     assert provider.asked == {"b": 1}
 
@@ -141,21 +132,8 @@ def test_what_failed_in_a_batch_is_asked_in_the_next_one(provider: Provider, tmp
     journaled: list[Response] = []
     model = make(provider, tmp_path, price=Price(input_usd=1.0, output_usd=2.0))
 
-    async def go() -> tuple[Client, list[Response]]:
-        client = Client(
-            model,
-            cache=None,
-            budget=Budget(max_cost=1.0),
-            concurrency=4,
-            retry=RetryPolicy(base_s=0, ceiling_s=model.patience_s),
-            on_response=journaled.append,
-        )
-        try:
-            return client, await client.ask(requests(["a", "b", "c", "d"]))
-        finally:
-            await client.aclose()
-
-    client, responses = asyncio.run(go())
+    retry = RetryPolicy(base_s=0, ceiling_s=model.patience_s)
+    client, responses = through(model, "abcd", Budget(max_cost=1.0), retry=retry, on_response=journaled.append)
     assert [r.output for r in responses] == ["a!", "b!", "c!", "d!"]
     assert provider.asked == {"a": 2, "b": 2, "c": 2, "d": 1}
     assert len(provider.batches) == 2
@@ -183,14 +161,7 @@ def test_the_end_of_the_time_leaves_a_batch_to_a_later_run(provider: Provider, t
         chat = OpenAIChat("served", base_url=provider.url, max_tokens=5)
         model = Batched(chat, journal=tmp_path / "batches.jsonl", left_s=budget.remaining_s, sleep=nap)
 
-        async def ask_all() -> tuple[Client, list[Response]]:
-            client = Client(model, cache=None, budget=budget, on_response=journaled.append, retry=RetryPolicy(base_s=0))
-            try:
-                return client, await client.ask(requests(["a", "b"]))
-            finally:
-                await client.aclose()
-
-        return asyncio.run(ask_all())
+        return through(model, "ab", budget, on_response=journaled.append, retry=RetryPolicy(base_s=0))
 
     client, responses = go(20)
     assert naps == pytest.approx([5.0, 7.5, 7.5])  # the last one up to the end of the time
@@ -214,7 +185,7 @@ def test_errors_of_single_requests_are_told_apart(provider: Provider, tmp_path: 
     filtered["response"]["body"] = {"error": {"code": "content_filter", "message": "kept back"}}
     said = {"a": refused(400), "b": refused(401), "c": None, "d": refused(429), "f": filtered}
     provider.outcome = lambda text, _n: said.get(text, answered("x"))
-    kinds = [type(r) for r in ask(make(provider, tmp_path), requests(["a", "b", "c", "d", "e", "f"]))]
+    kinds = [type(r) for r in ask(make(provider, tmp_path), *requests(["a", "b", "c", "d", "e", "f"]))]
     assert kinds == [BadRequest, AuthFailed, CallTimeout, RateLimited, Reply, ContentFiltered]
 
 
@@ -222,7 +193,7 @@ def test_errors_of_single_requests_are_told_apart(provider: Provider, tmp_path: 
 def test_a_refused_batch_says_why(provider: Provider, tmp_path: Path, code: str, kind: type) -> None:
     provider.status = "failed"
     provider.errors = [{"code": code, "message": "the reason"}]
-    for reply in ask(make(provider, tmp_path), requests(["a", "b"])):
+    for reply in ask(make(provider, tmp_path), *requests(["a", "b"])):
         assert isinstance(reply, kind)
         assert "the reason" in str(reply)
 
@@ -253,15 +224,8 @@ def test_a_parameter_that_the_batch_refuses_is_changed_in_the_next_one(provider:
 
     provider.outcome = outcome
     model = make(provider, tmp_path)
-    client = Client(model, cache=None, budget=Budget(), retry=RetryPolicy(ceiling_s=1e6), sleep=Naps())
-
-    async def go() -> list[Response]:
-        try:
-            return await client.ask(requests("abc"))
-        finally:
-            await client.aclose()
-
-    assert [r.output for r in asyncio.run(go())] == ["a!", "b!", "c!"]
+    _, responses = through(model, "abc", Budget(), retry=RetryPolicy(ceiling_s=1e6), sleep=Naps())
+    assert [r.output for r in responses] == ["a!", "b!", "c!"]
     assert model.changed == {"max_tokens": "sent as max_completion_tokens"}
     first, second = (
         [json.loads(line)["body"] for line in provider.files[b["input_file_id"]].splitlines()]

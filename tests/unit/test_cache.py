@@ -6,13 +6,14 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from auditor import audit
 from auditor.core.errors import ConfigError
-from auditor.core.protocols import Model, Reply
+from auditor.core.protocols import Reply
 from auditor.core.types import Usage
+from auditor.models.python import PythonFunction
 from auditor.models.reply_cache import Cache
 
 FULL = Reply("yes", {"yes": 0.75, "no": 0.25}, Usage(tokens_in=3, tokens_out=1), None, "tiny-2")
@@ -32,31 +33,14 @@ def rows_on_disk(path: Path) -> int:
     return int(count)
 
 
-def test_what_goes_in_comes_out(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "c.sqlite"
+def test_what_goes_in_comes_out_but_for_the_cost(tmp_path: Path) -> None:
+    path, half = tmp_path / "deep" / "c.sqlite", Reply("\ud800 half")
     cache = Cache(path)
-    cache.put("k", FULL)
+    cache.put("k", FULL._replace(cost_usd=2.0))
+    cache.put("half", half)
     assert cache.get("k") == FULL  # before any commit
     cache.close()
-    assert Cache(path).get("k") == FULL
-    assert Cache(path).get("other") is None
-
-
-def test_lone_surrogates_survive(tmp_path: Path) -> None:
-    cache = Cache(tmp_path / "c.sqlite")
-    cache.put("k", Reply("\ud800 half"))
-    cache.close()
-    reply = Cache(tmp_path / "c.sqlite").get("k")
-    assert reply is not None
-    assert reply.text == "\ud800 half"
-
-
-def test_the_cost_of_the_first_call_is_not_kept(tmp_path: Path) -> None:
-    cache = Cache(tmp_path / "c.sqlite")
-    cache.put("k", FULL._replace(cost_usd=2.0))
-    reply = cache.get("k")
-    assert reply is not None
-    assert reply.cost_usd is None
+    assert [Cache(path).get(key) for key in ("k", "half", "other")] == [FULL, half, None]
 
 
 def test_commits_come_in_batches(tmp_path: Path) -> None:
@@ -97,9 +81,7 @@ def test_several_processes_write_at_once(tmp_path: Path) -> None:
         assert (writer.returncode, err) == (0, "")
     cache = Cache(path)
     assert cache.stats().entries == 600
-    found = cache.get("two-199")
-    assert found is not None
-    assert found.text == "two"
+    assert cache.get("two-199") == Reply("two")
 
 
 @pytest.mark.parametrize(
@@ -142,28 +124,10 @@ def test_a_chosen_path_that_cannot_be_used_is_the_users_to_fix(tmp_path: Path) -
 
 
 def test_a_run_says_that_its_damaged_cache_was_moved_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from auditor import audit
-    from auditor.core.protocols import Reply
-
-    class Kept(Model):
-        costs = "nothing"
-        name = fingerprint = "kept"
-        style, deterministic, cacheable, max_batch = "text", True, True, 64
-
-        async def generate(self, batch: Any) -> list[Reply]:
-            return [Reply("positive") for _ in batch]
-
-        async def aclose(self) -> None:
-            pass
-
-    path = tmp_path / "cache.sqlite"
-    path.write_bytes(b"this is no database" * 100)
-    monkeypatch.setenv("AUDIT_CACHE", str(path))
+    (tmp_path / "cache.sqlite").write_bytes(b"this is no database" * 100)
+    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
+    model = PythonFunction(lambda text: "positive", deterministic=True, fingerprint="kept")
     said: list[str] = []
-    audit(
-        "sentiment",
-        model=Kept(),
-        data=["My aunt sang.", "His son is kind.", "A woman left."],
-        observe=lambda event: said.append(event.message),
-    )
+    data = ["My aunt sang.", "His son is kind.", "A woman left."]
+    audit("sentiment", model=model, data=data, observe=lambda event: said.append(event.message))
     assert any("is damaged" in one and "it was moved to" in one for one in said)

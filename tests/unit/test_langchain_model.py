@@ -27,10 +27,11 @@ from auditor.core.errors import (
     ServerFault,
 )
 from auditor.core.protocols import Model, Reply
-from auditor.core.types import Message, Prompt, Request, Usage
+from auditor.core.types import Request, Usage
 from auditor.models import langchain
 from auditor.models.langchain import LangChain, is_langchain, read
 from auditor.models.transport import kind_of
+from tests.asking import ask, bare, chat
 from tests.json_server import JsonServer
 
 pytest.importorskip("langchain_core")
@@ -66,59 +67,38 @@ class Scripted(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
-def chat(text: str = "hello") -> Request:
-    told = (
-        Message(role="system", content="be brief"),
-        Message(role="user", content="one"),
-        Message(role="assistant", content="two"),
-        Message(role="user", content=text),
-    )
-    return Request(prompt=Prompt(format="label", messages=told), replicate=0, variant_id="v")
+TALK = (("system", "be brief"), ("user", "one"), ("assistant", "two"))
 
 
-def bare(text: str = "hello") -> Request:
-    return Request(prompt=Prompt(format="bare", text=text), replicate=0, variant_id="v")
-
-
-def ask(model: Any, *requests: Request) -> list[Any]:
-    async def go() -> list[Any]:
-        try:
-            return list(await model.generate(list(requests)))
-        finally:
-            await model.aclose()
-
-    return asyncio.run(go())
+def chats(*texts: str) -> list[Request]:
+    return [chat(text, *TALK, form="label") for text in texts]
 
 
 # -- objects --------------------------------------------------------------------------------------------
 
 
-def test_a_chat_model_gets_the_messages() -> None:
-    scripted = Scripted(seen=[])
-    model = models.wrap(scripted)
+def test_a_chat_model_gets_the_messages_and_only_a_fingerprint_makes_it_one_for_the_cache() -> None:
+    model = models.wrap(Scripted(seen=[]))
     assert isinstance(model, LangChain)
-    assert (model.name, model.style, model.deterministic, model.cacheable) == (
-        "langchain:Scripted",
-        "chat",
-        False,
-        False,
-    )
-    assert ask(model, chat()) == [Reply("positive")]
+    assert (model.name, model.style, model.deterministic) == ("langchain:Scripted", "chat", False)
+    assert ask(model, *chats("hello")) == [Reply("positive")]
     (messages,) = model._runnable.seen
     assert [type(m) for m in messages] == [SystemMessage, HumanMessage, AIMessage, HumanMessage]
     assert [m.content for m in messages] == ["be brief", "one", "two", "hello"]
+    one, other = (models.wrap(Scripted(), fingerprint=named) for named in ("weights-1", "weights-2"))
+    assert [model.cacheable, one.cacheable, other.cacheable] == [False, True, True]
+    assert len({model.fingerprint, one.fingerprint, other.fingerprint}) == 3
+    assert one.fingerprint == models.wrap(Scripted(temperature=0.5), fingerprint="weights-1").fingerprint
+    assert (is_langchain(Scripted()), is_langchain(str)) == (True, False)
+    assert not isinstance(Scripted(), Model)  # although it has a method generate
 
 
 def test_a_runnable_with_its_own_prompt_gets_the_bare_text() -> None:
     prompt = ChatPromptTemplate.from_messages([("system", "Judge."), ("human", "Film: {text}")])
     model = models.wrap(prompt | Scripted(script={"Film: {x} fine": "negative"}) | StrOutputParser(), name="mine")
     assert (model.name, model.style) == ("mine", "text")
-    replies = ask(model, bare("{x} fine"), chat())
-    assert replies[0] == Reply("negative")
-    assert type(replies[1]) is BadRequest
-
-
-def test_a_prompt_with_several_variables_is_refused() -> None:
+    replies = ask(model, bare("{x} fine"), *chats("hello"))
+    assert (replies[0], type(replies[1])) == (Reply("negative"), BadRequest)
     with pytest.raises(ConfigError, match="a, b; one is needed"):
         models.wrap(ChatPromptTemplate.from_template("{a} {b}") | Scripted())
     filled = ChatPromptTemplate.from_template("{a} {b}").partial(b="x") | Scripted()
@@ -133,7 +113,7 @@ def test_retries_and_caches_inside_are_taken_out() -> None:
     for wrapped in (mine, mine.with_retry(stop_after_attempt=4), mine.bind(stop=["x"]) | StrOutputParser()):
         calls.clear()
         adapter = models.wrap(wrapped)
-        (error,) = ask(adapter, chat())
+        (error,) = ask(adapter, *chats("hello"))
         assert isinstance(error, CallError)
         assert len(calls) == 1
         (inner,) = langchain.models(adapter._runnable)  # type: ignore[attr-defined]
@@ -141,7 +121,7 @@ def test_retries_and_caches_inside_are_taken_out() -> None:
     assert mine.max_retries == 5  # the caller's own object is left as it was
     assert mine.cache is not None
     calls.clear()
-    ask(models.wrap(mine), chat("again"), chat("again"))
+    ask(models.wrap(mine), *chats("again", "again"))
     assert len(calls) == 2
 
 
@@ -190,7 +170,7 @@ def response(status: int, **headers: str) -> Any:
 )
 def test_each_error_becomes_ours(error: Exception, kind: type[CallError], wait: float | None) -> None:
     assert kind_of(error) == (kind, wait)
-    (ours,) = ask(models.wrap(Scripted(script={"hello": error})), chat())
+    (ours,) = ask(models.wrap(Scripted(script={"hello": error})), *chats("hello"))
     assert type(ours) is kind
     assert ours.retry_after_s == wait
     assert SECRET not in str(ours) + repr(ours)
@@ -202,24 +182,8 @@ def test_a_model_that_never_answers() -> None:
         await asyncio.sleep(60)
         return "late"
 
-    (error,) = ask(models.wrap(RunnableLambda(lambda x: x, afunc=wait), timeout_s=0.05), chat())
+    (error,) = ask(models.wrap(RunnableLambda(lambda x: x, afunc=wait), timeout_s=0.05), *chats("hello"))
     assert type(error) is CallTimeout
-
-
-# -- identity -------------------------------------------------------------------------------------------
-
-
-def test_only_a_fingerprint_makes_an_object_one_for_the_cache() -> None:
-    unnamed, one, other = (models.wrap(Scripted(), fingerprint=named) for named in (None, "weights-1", "weights-2"))
-    assert [unnamed.cacheable, one.cacheable, other.cacheable] == [False, True, True]
-    assert len({unnamed.fingerprint, one.fingerprint, other.fingerprint}) == 3
-    assert one.fingerprint == models.wrap(Scripted(temperature=0.5), fingerprint="weights-1").fingerprint
-
-
-def test_what_is_langchain_and_what_is_an_adapter() -> None:
-    assert is_langchain(Scripted())
-    assert not is_langchain(str)
-    assert not isinstance(Scripted(), Model)  # although it has a method generate
 
 
 # -- specs, against a loopback server -------------------------------------------------------------------
@@ -261,7 +225,7 @@ def test_a_spec_through_langchain_openai(server: Server) -> None:
     model = models.make("langchain:openai:m:1", base_url=server.url, task=task)
     assert (model.name, model.style, model.cacheable) == ("langchain:openai:m:1", "chat", True)
     for _ in range(2):  # a run folder is resumed in another event loop
-        replies = ask(model, chat(), chat("429"), chat("500"), chat("401"), chat("404"), chat("422"))
+        replies = ask(model, *chats("hello", "429", "500", "401", "404", "422"))
         assert replies[0] == Reply("yes", usage=Usage(tokens_in=5, tokens_out=1), model_reported="served")
         assert [type(r) for r in replies[1:]] == [RateLimited, ServerFault, AuthFailed, AuthFailed, BadRequest]
         assert [r.retry_after_s for r in replies[1:]] == [3.0, 3.0, None, None, None]
@@ -279,32 +243,32 @@ def test_an_object_of_langchain_openai(server: Server) -> None:
     mine = openai.ChatOpenAI(model="m", base_url=server.url, max_retries=6, api_key=SECRET)
     model = models.wrap(mine)
     assert (model.name, model.cacheable) == ("langchain:ChatOpenAI:m", False)
-    assert [type(r) for r in ask(model, chat("500"), chat("429"))] == [ServerFault, RateLimited]
+    assert [type(r) for r in ask(model, *chats("500", "429"))] == [ServerFault, RateLimited]
     assert len(server.seen) == 2
     assert mine.max_retries == 6
 
 
-def test_specs_that_cannot_be_made(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match="incomplete"):
-        models.make("langchain:")
-    with pytest.raises(ConfigError, match="langchain:PROVIDER:NAME"):
-        models.make("langchain:openai")
-    with pytest.raises(ConfigError, match="could not be made"):
-        models.make("langchain:nobody:m")
-    monkeypatch.setitem(sys.modules, "langchain_anthropic", None)
-    with pytest.raises(MissingDependency, match="Run: pip install langchain-anthropic"):
-        models.make("langchain:anthropic:m")
-    monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
-    with pytest.raises(MissingDependency, match=r"Run: pip install .*\[langchain\]"):
-        models.make("langchain:openai:m")
-
-
-def test_a_missing_key_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("spec", "gone", "error", "told"),
+    [
+        ("langchain:", "", ConfigError, "incomplete"),
+        ("langchain:openai", "", ConfigError, "langchain:PROVIDER:NAME"),
+        ("langchain:nobody:m", "", ConfigError, "could not be made"),
+        ("langchain:openai:m", "key", ConfigError, r"could not be made.*OPENAI_API_KEY"),
+        ("langchain:anthropic:m", "langchain_anthropic", MissingDependency, "Run: pip install langchain-anthropic"),
+        ("langchain:openai:m", "langchain.chat_models", MissingDependency, r"Run: pip install .*\[langchain\]"),
+    ],
+)
+def test_specs_that_cannot_be_made(
+    spec: str, gone: str, error: type[Exception], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("langchain_openai")
     for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ConfigError, match=r"could not be made.*OPENAI_API_KEY"):
-        models.make("langchain:openai:m")
+    if "lang" in gone:
+        monkeypatch.setitem(sys.modules, gone, None)
+    with pytest.raises(error, match=told):
+        models.make(spec)
 
 
 def test_the_server_of_one_model_is_not_that_of_another(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from auditor.core.errors import CallError, CallTimeout, RateLimited
 from auditor.core.protocols import Model, Reply
-from auditor.core.types import Prompt, Request, Response
+from auditor.core.types import Request, Response
 from auditor.models.budget import Budget
 from auditor.models.client import Client
 from auditor.models.limiter import FLOOR, Limiter
+from tests.asking import bare
 
 
 class Jumping(asyncio.SelectorEventLoop):
@@ -32,35 +35,10 @@ class Jumping(asyncio.SelectorEventLoop):
 
 
 class Server(Model):
-    """Counts calls, refusals and time-outs."""
+    """Lets ``per_s`` calls a second through, refuses a share at random, or is closed for a while; counts what it does."""
 
     costs = "nothing"
-    style = "text"
-    deterministic = False
-    cacheable = True
-    max_batch = 1
     name = fingerprint = "server"
-
-    def __init__(self, loop: Jumping, *, seed: int = 1) -> None:
-        self.loop, self.rng = loop, Random(seed)
-        self.calls = self.refused = self.timed_out = 0
-
-    async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
-        self.calls += 1
-        outcome = await self.reply()
-        self.refused += isinstance(outcome, RateLimited)
-        self.timed_out += isinstance(outcome, CallTimeout)
-        return [outcome]
-
-    async def reply(self) -> Reply | CallError:
-        raise NotImplementedError
-
-    async def aclose(self) -> None:
-        pass
-
-
-class Refusing(Server):
-    """Lets ``per_s`` calls a second through, refuses a share at random, or is closed for a while."""
 
     def __init__(
         self,
@@ -72,11 +50,26 @@ class Refusing(Server):
         latency_s: float = 0.05,
         seed: int = 1,
     ) -> None:
-        super().__init__(loop, seed=seed)
+        self.loop, self.rng = loop, Random(seed)
+        self.calls = self.refused = self.timed_out = self.in_flight = 0
         self.per_s, self.share, self.closed, self.latency_s = per_s, share, closed, latency_s
         self.left, self.at = per_s or 0.0, 0.0
 
-    async def reply(self) -> Reply | CallError:
+    async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+        self.calls += 1
+        self.in_flight += 1
+        try:
+            async with asyncio.timeout(60.0):
+                fits = await self.work()
+        except TimeoutError:
+            self.timed_out += 1
+            return [CallTimeout("no whole answer within 60 s")]
+        finally:
+            self.in_flight -= 1
+        self.refused += not fits
+        return [Reply("yes") if fits else RateLimited("slow down")]
+
+    async def work(self) -> bool:
         now = self.loop.time()
         fits = not self.closed[0] <= now < self.closed[1] and self.rng.random() >= self.share
         if self.per_s is not None:
@@ -84,89 +77,52 @@ class Refusing(Server):
             fits = fits and self.left >= 1
             self.left -= fits
         await asyncio.sleep(self.latency_s * (0.5 + self.rng.random()))
-        return Reply("yes") if fits else RateLimited("slow down")
+        return fits
 
 
-class Slow(Server):
-    """Answers after the work of a call, unless the client gives up after 60 seconds."""
-
-    async def reply(self) -> Reply | CallError:
-        try:
-            async with asyncio.timeout(60.0):
-                await self.work()
-        except TimeoutError:
-            return CallTimeout("no whole answer within 60 s")
-        return Reply("yes")
-
-    async def work(self) -> None:
-        raise NotImplementedError
-
-
-class Slots(Slow):
-    """Eight calls at a time, each of which takes 20 to 50 seconds; the others wait."""
-
-    async def work(self) -> None:
-        self.slots = getattr(self, "slots", None) or asyncio.Semaphore(8)
-        async with self.slots:
-            await asyncio.sleep(self.rng.uniform(20.0, 50.0))
-
-
-class Shared(Slow):
+class Shared(Server):
     """One machine: a call takes 20 seconds alone, and n times as long with n calls in flight."""
 
-    in_flight = 0
-
-    async def work(self) -> None:
-        self.in_flight += 1
-        try:
-            left = 20.0
-            while left > 0:
-                await asyncio.sleep(0.5)
-                left -= 0.5 / self.in_flight
-        finally:
-            self.in_flight -= 1
+    async def work(self) -> bool:
+        left = 20.0
+        while left > 0:
+            await asyncio.sleep(0.5)
+            left -= 0.5 / self.in_flight
+        return True
 
 
-def through(n: int, kind: Any = Refusing, **given: Any) -> tuple[Any, int, float]:
+def through(n: int, kind: type[Server] = Server, **given: Any) -> tuple[Server, int, float]:
     """The server after ``n`` questions, how many were lost, and the seconds that it took."""
     loop = Jumping()
 
     async def go() -> tuple[Server, list[Response]]:
         server = kind(loop, **given)
         client = Client(server, cache=None, budget=Budget(clock=loop.time), concurrency=16, clock=loop.time)
-        asked = [Request(prompt=Prompt(format="p", text=str(i)), replicate=0, variant_id=f"v{i}") for i in range(n)]
-        return server, await client.ask(asked)
+        return server, await client.ask([bare(str(i)) for i in range(n)])
 
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         server, responses = runner.run(go())
         return server, sum(r.output is None for r in responses), loop.now
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.parametrize(("per_s", "n", "most"), [(15.0, 900, 0.1), (5.0, 400, 0.15)])
+@pytest.mark.parametrize(
+    ("per_s", "latency_s", "n", "most"),
+    [(15.0, 0.05, 900, 0.1), (15.0, 0.2, 900, 0.1), (15.0, 0.5, 900, 0.1), (5.0, 0.05, 400, 0.15)],
+)
+@pytest.mark.parametrize("seed", [1, 2])
 def test_a_limit_on_calls_a_second_is_met_with_few_refusals_and_no_loss(
-    per_s: float, n: int, most: float, seed: int
+    per_s: float, latency_s: float, n: int, most: float, seed: int
 ) -> None:
-    server, lost, seconds = through(n, per_s=per_s, seed=seed)
+    server, lost, seconds = through(n, per_s=per_s, latency_s=latency_s, seed=seed)
     assert lost == 0
     assert server.refused <= most * server.calls
     assert seconds < 1.2 * n / per_s
 
 
-@pytest.mark.parametrize("latency_s", [0.2, 0.5])
-def test_a_limit_on_calls_a_second_of_a_slower_server_is_met_too(latency_s: float) -> None:
-    server, lost, seconds = through(900, per_s=15.0, latency_s=latency_s)
+def test_a_slow_server_answers_everything_in_the_end() -> None:
+    server, lost, _ = through(48, Shared)
     assert lost == 0
-    assert server.refused <= 0.1 * server.calls
-    assert seconds < 1.2 * 900 / 15.0
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.parametrize(("kind", "n", "most"), [(Slots, 300, 25), (Shared, 48, 6)])
-def test_a_slow_server_answers_everything_in_the_end(kind: type[Server], n: int, most: int, seed: int) -> None:
-    server, lost, _ = through(n, kind, seed=seed)
-    assert lost == 0
-    assert server.timed_out <= most
+    assert server.timed_out <= 6
 
 
 @pytest.mark.parametrize(("share", "latency_s"), [(0.1, 0.05), (0.3, 0.05), (0.3, 0.5)])
@@ -205,3 +161,29 @@ def test_before_anything_was_answered_there_is_no_pace_and_it_never_falls_below_
     now += limiter.wait_s()
     limiter.sent()
     assert limiter.wait_s() == pytest.approx(2.0 / FLOOR)  # a call takes two seconds
+
+
+@given(st.lists(st.integers(0, 3), max_size=200))
+def test_the_limiter_stays_in_its_range(history: list[int]) -> None:
+    now = 0.0
+    limiter = Limiter(9, clock=lambda: now)
+    events: list[Callable[[float], None]] = [
+        lambda at: limiter.answered(sent_at=at),
+        lambda at: limiter.refused(sent_at=at),
+        lambda at: limiter.refused(sent_at=at, timed=False),
+        lambda at: limiter.timed_out(sent_at=at),
+    ]
+    for what in history:
+        now += 1.0
+        limiter.sent()
+        events[what](now - 0.5)
+        assert FLOOR <= limiter.size <= 9
+        assert 1 <= limiter.room <= 9
+
+
+def test_headers_say_how_many_calls_are_left_and_when_there_are_more() -> None:
+    limiter = Limiter(8, clock=lambda: 0.0)
+    limiter.headers({"x-ratelimit-remaining-requests": "1", "x-ratelimit-reset-requests": "1m2.5s"})
+    assert (limiter.wait_s(), limiter.room) == (0.0, 1)
+    limiter.headers({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m2.5s"})
+    assert limiter.wait_s() == 62.5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import importlib.util
 import json
@@ -14,9 +13,8 @@ import pytest
 
 from auditor.core import reading
 from auditor.core.errors import BadRequest, DataFileError
-from auditor.core.protocols import Reply
-from auditor.core.types import Message, Prompt, Request
 from auditor.models.sentiment import Reviews, terms
+from tests.asking import ask, bare, chat
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT.parent / "shared" / "data" / "movie_reviews" / "sentence_polarity.zip"
@@ -99,18 +97,9 @@ def test_the_embedded_weights_are_the_scripts_and_equal_scikit_learn(tmp_path: P
 
 def test_generate() -> None:
     model = Reviews()
-    prompts = [
-        Prompt(format="bare", text="A warm, funny film with a wonderful cast."),
-        Prompt(format="bare", text="Dull, overlong and badly acted. " * 400),
-        Prompt(format="plain", messages=(Message(role="user", content="A film."),)),
-    ]
-    replies = asyncio.run(model.generate([Request(prompt=p, replicate=0, variant_id="v") for p in prompts]))
-    good, bad, wrong = replies
-    assert isinstance(good, Reply)
-    assert isinstance(bad, Reply)
+    good, bad, wrong = ask(model, bare("A warm, funny film with a wonderful cast."), bare("Dull. " * 1600), chat("x"))
     assert isinstance(wrong, BadRequest)
     assert (good.text, bad.text) == ("positive", "negative")
-    assert good.scores is not None
     assert sum(good.scores.values()) == pytest.approx(1)
     assert (model.name, model.style, model.deterministic, model.cacheable) == ("reviews", "text", True, False)
 

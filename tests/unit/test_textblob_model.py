@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from auditor import audit, models
-from auditor.core.errors import MissingDependency
+from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.protocols import Reply
-from auditor.core.types import Prompt, Request
 from auditor.models.sentiment import TextBlobModel
-
-
-def ask(model: TextBlobModel, *texts: str) -> list[Reply]:
-    requests = [Request(prompt=Prompt(format="bare", text=t), replicate=0, variant_id="v") for t in texts]
-    return [r for r in asyncio.run(model.generate(requests)) if isinstance(r, Reply)]
+from tests.asking import ask, bare, chat
 
 
 def test_labels_follow_the_polarity() -> None:
     textblob = pytest.importorskip("textblob", reason="the extra textblob is not installed")
     texts = ["A wonderful film.", "A terrible, boring film.", "The train leaves at noon."]
-    told = ask(TextBlobModel(), *texts)
-    assert [r.text for r in told] == ["positive", "negative", "positive"]
-    for text, reply in zip(texts, told, strict=True):
+    told, neutral = models.make("textblob"), TextBlobModel(neutral=True)
+    *replies, refused = ask(told, *map(bare, texts), chat("x"))
+    assert [r.text for r in replies] == ["positive", "negative", "positive"]
+    assert not isinstance(refused, Reply)
+    for text, reply in zip(texts, replies, strict=True):
         polarity = textblob.TextBlob(text).sentiment.polarity
         assert reply.scores == pytest.approx({"positive": (polarity + 1) / 2, "negative": (1 - polarity) / 2})
-    assert [r.text for r in ask(TextBlobModel(neutral=True), *texts)] == ["positive", "negative", "neutral"]
+    assert [r.text for r in ask(neutral, *map(bare, texts))] == ["positive", "negative", "neutral"]
+    assert told.fingerprint != neutral.fingerprint
+    with pytest.raises(ConfigError, match="takes nothing"):
+        models.make("textblob:large")
 
 
 @pytest.mark.parametrize(
@@ -54,25 +54,18 @@ formats:
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "grammar"), [("textblob", "sentiment"), ("textblob", "coreference"), ("vader", "sentiment")]
-)
+@pytest.mark.parametrize(("name", "grammar"), [("textblob", "coreference"), ("vader", "sentiment")])
 def test_neutral_is_a_label_where_the_task_has_it(tmp_path: Path, name: str, grammar: str) -> None:
     """Folded into positive, a score of nothing hid changes to and from it: on 600 cases 11 were seen instead of 48."""
     if name == "textblob":
         pytest.importorskip("textblob", reason="the extra textblob is not installed")
     task = tmp_path / "mood.yaml"
     task.write_text(THREE, encoding="utf-8")
-    found = {
-        which: audit(
-            which, model=name, suite="grammar", suite_options=[f"grammar={grammar}", "generation=rand"], limit=150,
-            order=1, cache=False,
-        )
-        for which in (str(task), "sentiment")
-    }  # fmt: skip
+    options: dict[str, Any] = {"suite": "grammar", "suite_options": [f"grammar={grammar}", "generation=rand"]}
+    found = [audit(which, model=name, limit=150, order=1, cache=False, **options) for which in (str(task), "sentiment")]
     three, two = (
-        {v.variant_id: (v.original_output, v.variant_output) for v in found[which].verdicts if v.outcome != "skipped"}
-        for which in (str(task), "sentiment")
+        {v.variant_id: (v.original_output, v.variant_output) for v in one.verdicts if v.outcome != "skipped"}
+        for one in found
     )
     assert set(three) == set(two)
     assert {label for pair in three.values() for label in pair} == {"negative", "neutral", "positive"}

@@ -1,0 +1,37 @@
+"""Requests as tests send them to an adapter, and what it answers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from auditor.core.types import Message, Prompt, Request, SourceText
+
+
+def bare(text: str, *, replicate: int = 0, variant: str = "v", form: str = "bare") -> Request:
+    return Request(prompt=Prompt(format=form, text=text), replicate=replicate, variant_id=variant)
+
+
+def chat(text: str, *before: tuple[str, str], form: str = "plain", variant: str = "v", replicate: int = 0) -> Request:
+    """A last message of the user, after messages of (role, content)."""
+    said = tuple(Message(role=role, content=content) for role, content in (*before, ("user", text)))  # type: ignore[arg-type]
+    return Request(prompt=Prompt(format=form, messages=said), replicate=replicate, variant_id=variant)
+
+
+def ask(model: Any, *requests: Request) -> list[Any]:
+    async def go() -> list[Any]:
+        try:
+            return list(await model.generate(list(requests)))
+        finally:
+            await model.aclose()
+
+    return asyncio.run(go())
+
+
+GOAL = "Do film reviews by women get another sentiment?"
+
+
+def films(n: int = 16, more: str = "", label: str | None = None, name: str = "s") -> list[SourceText]:
+    """Texts about a man, for sessions of the agent."""
+    text = "A man in row {} liked the film. {}He bought the book and the coat in the morning."
+    return [SourceText(id=f"{name}{i}", text=text.format(i, more), label=label) for i in range(n)]
