@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from random import Random
+from typing import ClassVar
 
 from auditor.core import secrets
 from auditor.core.errors import (
@@ -67,6 +68,8 @@ class Client:
     in memory too. ``keep`` says of a text and a format whether it can be read: others are not cached, and with
     ``give_up`` the client stops where most of the first are such. All clients of a run share ``budget``.
     """
+
+    what: ClassVar[str] = "answers of"
 
     def __init__(
         self,
@@ -122,17 +125,12 @@ class Client:
         return [_for(request, responses[_key(request)]) for request in requests]
 
     async def aclose(self) -> None:
-        """Commit the cache (it stays open: others may share it) and release the adapter."""
-        self._flush()
+        """Release the adapter; the cache stays open: others may share it."""
         await self.model.aclose()
 
     def _name(self, key: Key) -> str:
         """Return the key of an answer in the cache."""
         return cache_key(self.model.fingerprint, *key)
-
-    def _flush(self) -> None:
-        if self._cache is not None:
-            self._cache.flush()
 
     def stop(self, reason: BudgetExceeded | CallError) -> None:
         """Make no further call; the first ``reason`` says why. What was asked already is still taken."""
@@ -158,7 +156,6 @@ class Client:
         finally:
             for key in mine & self._in_flight.keys():
                 self._in_flight.pop(key).set_result(None)
-            self._flush()
         for key, promise in promised.items():
             response = await asyncio.shield(promise)  # its owner is not cancelled with us
             if response is not None:
@@ -236,7 +233,7 @@ class Client:
         if self._give_up_early:
             self.first.add(readable)
         if self.first.hopeless:
-            self.stop(self.first.unreadable(f"answers of {self.model.name}"))
+            self.stop(self.first.unreadable(f"{self.what} {self.model.name}"))
 
     def _fail(self, request: Request, error: CallError) -> None:
         """Journal that the request has no answer."""

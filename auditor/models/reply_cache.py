@@ -1,6 +1,6 @@
 """Answers of earlier runs, in one SQLite file that several processes may share.
 
-It saves calls; it is no record of a run. A crash can lose the last writes, and a cache that fails never fails the run.
+It saves calls; it is no record of a run. A power cut can lose the last writes. A cache that fails never fails the run.
 Two audits that ask the same prompts at the same time both pay for them.
 """
 
@@ -23,7 +23,6 @@ from auditor.core.types import Usage, digest
 SCHEMA = 1
 FILE_NAME = "responses.sqlite"
 BUSY_S = 5.0
-COMMIT_S = 0.1  # from an answer to its commit, about
 CHUNK = 500  # SQLite allows 999 parameters in builds of before 2020
 
 
@@ -51,30 +50,17 @@ class CacheStats(NamedTuple):
 
 
 class Cache:
-    """Replies by key.
+    """Replies by key, in the SQLite file ``path``; None means `default_path`.
 
-    ``path`` is the SQLite file; None means `default_path`. Answers are committed after ``commit_every`` of them or
-    ``commit_s`` seconds. ``warn`` gets one sentence when the cache is switched off. Raises `ConfigError` where a path
-    that the user chose cannot be used; without the default path the run goes on.
+    Raises `ConfigError` where a path that the user chose cannot be used; without the default path the run goes on.
     """
 
-    def __init__(
-        self,
-        path: str | Path | None = None,
-        *,
-        commit_every: int = 200,
-        commit_s: float = COMMIT_S,
-        warn: Callable[[str], None] | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, path: str | Path | None = None) -> None:
         self._connection: sqlite3.Connection | None = None
         chosen = path is not None or bool(os.environ.get("AUDIT_CACHE"))
         self.path = Path(path) if path is not None else default_path()
-        self._commit_every, self._commit_s, self._clock = commit_every, commit_s, clock
         self._unsaid: list[str] = []
-        self._say = warn or self._unsaid.append
-        self._waiting: dict[str, str] = {}
-        self._first_waiting_at = 0.0
+        self._say: Callable[[str], None] = self._unsaid.append
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = self._open()
@@ -86,43 +72,21 @@ class Cache:
                 ) from error
             self._switch_off(error)
 
-    def get(self, key: str) -> Reply | None:
-        """Return the reply for ``key``, or None."""
-        return self.get_many([key]).get(key)
-
     def get_many(self, keys: Iterable[str]) -> dict[str, Reply]:
         """Return the replies there are, by key."""
-        asked = list(keys)
-        texts = {k: self._waiting[k] for k in asked if k in self._waiting}
-        rest = [k for k in asked if k not in texts]
-        for start in range(0, len(rest), CHUNK):
-            some = rest[start : start + CHUNK]
+        asked, texts = list(keys), {}
+        for start in range(0, len(asked), CHUNK):
+            some = asked[start : start + CHUNK]
             query = f"SELECT key, value FROM responses WHERE key IN ({','.join('?' * len(some))})"  # noqa: S608
             texts.update(self._try(query, some))
         return {k: reply for k, text in texts.items() if (reply := _decode(text)) is not None}
 
     def put(self, key: str, reply: Reply) -> None:
-        """Keep ``reply``; committed with the next batch."""
-        if self._connection is None:
-            return
-        if not self._waiting:
-            self._first_waiting_at = self._clock()
-        self._waiting[key] = _encode(reply)
-        late = self._clock() - self._first_waiting_at >= self._commit_s
-        if late or len(self._waiting) >= self._commit_every:
-            self.flush()
-
-    def flush(self) -> None:
-        """Commit what waits."""
-        if self._waiting:
-            now = int(time.time())
-            rows = [(k, text, now) for k, text in self._waiting.items()]
-            self._try("INSERT OR REPLACE INTO responses VALUES (?, ?, ?)", rows, many=True)
-            self._waiting.clear()
+        """Keep ``reply``."""
+        self._try("INSERT OR REPLACE INTO responses VALUES (?, ?, ?)", (key, _encode(reply), int(time.time())))
 
     def stats(self) -> CacheStats:
         """Return the number of answers and the size on disk."""
-        self.flush()
         rows = self._try("SELECT count(*) FROM responses")
         size = 0
         for path in (self.path, *self._side_files()):
@@ -138,9 +102,11 @@ class Cache:
         return entries
 
     def close(self) -> None:
-        """Commit and let go of the file."""
-        self.flush()
-        self._disconnect()
+        """Let go of the file."""
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
 
     def tell(self, warn: Callable[[str], None]) -> None:
         """Hand warnings, also those so far, to ``warn``."""
@@ -155,10 +121,10 @@ class Cache:
         self.close()
 
     def __del__(self) -> None:
-        self._disconnect()  # Python 3.13 warns about every connection that nobody closed
+        self.close()  # Python 3.13 warns about every connection that nobody closed
 
     def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=BUSY_S, check_same_thread=False)
+        connection = sqlite3.connect(self.path, timeout=BUSY_S, check_same_thread=False, isolation_level=None)
         try:
             with suppress(sqlite3.OperationalError):  # locked: another process is switching it on
                 connection.execute("PRAGMA journal_mode=WAL")
@@ -168,27 +134,24 @@ class Cache:
             if version > SCHEMA:
                 raise sqlite3.OperationalError(f"it was written by a newer version of this tool (schema {version})")
             if version < SCHEMA:
-                with connection:
-                    connection.execute(
-                        "CREATE TABLE IF NOT EXISTS responses"
-                        " (key TEXT PRIMARY KEY, value TEXT NOT NULL, created INTEGER NOT NULL) WITHOUT ROWID"
-                    )
-                    connection.execute(f"PRAGMA user_version={SCHEMA}")
+                connection.execute(
+                    "CREATE TABLE IF NOT EXISTS responses"
+                    " (key TEXT PRIMARY KEY, value TEXT NOT NULL, created INTEGER NOT NULL) WITHOUT ROWID"
+                )
+                connection.execute(f"PRAGMA user_version={SCHEMA}")
         except sqlite3.Error:
             connection.close()
             raise
         return connection
 
-    def _try(self, statement: str, values: Sequence[Any] = (), *, many: bool = False) -> list[Any]:
+    def _try(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return the rows of one statement, in a transaction of its own; none where it fails."""
         if self._connection is None:
             return []
         try:
-            with self._connection as connection:
-                run = connection.executemany if many else connection.execute
-                return run(statement, values).fetchall()
+            return self._connection.execute(statement, values).fetchall()
         except sqlite3.DatabaseError as error:
-            # Where another process writes for longer than BUSY_S, this batch is not kept.
+            # Where another process writes for longer than BUSY_S, this answer is not kept.
             busy = isinstance(error, sqlite3.OperationalError) and ("locked" in str(error) or "busy" in str(error))
             if not busy:
                 self._switch_off(error)
@@ -196,8 +159,7 @@ class Cache:
 
     def _switch_off(self, cause: Exception) -> None:
         """Go on without the cache; a damaged file is moved aside, so that the next run begins a new one."""
-        self._disconnect()
-        self._waiting.clear()
+        self.close()
         message = f"the response cache {self.path} is off for this run: {cause}"
         if _is_corrupt(cause):
             aside = self.path.with_name(f"{self.path.name}.broken-{time.time_ns()}")
@@ -207,12 +169,6 @@ class Cache:
                     side.unlink(missing_ok=True)
                 message = f"the response cache {self.path} is damaged ({cause}); it was moved to {aside.name}"
         self._say(message)
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            with suppress(sqlite3.Error):
-                self._connection.close()
-            self._connection = None
 
     def _side_files(self) -> tuple[Path, Path]:
         return (self.path.with_name(self.path.name + "-wal"), self.path.with_name(self.path.name + "-shm"))

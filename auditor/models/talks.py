@@ -6,9 +6,8 @@ journals is the conversation: one answer, whose output holds all of its messages
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +16,9 @@ from auditor.core.errors import BudgetExceeded, CallError, ContentFiltered
 from auditor.core.protocols import Model
 from auditor.core.talk import Call, Message, Said, Tool
 from auditor.core.types import Prompt, Request, Response, Usage
-from auditor.models.attempts import First, Key, Known, failure
-from auditor.models.client import Client
+from auditor.models.attempts import Key, Known, failure
+from auditor.models.client import Client, Queue
+from auditor.models.reply_cache import Cache
 
 NO_TOOL = "error: there is no tool of this name"
 NO_JSON = "error: the arguments are no JSON object"
@@ -97,88 +97,52 @@ class _Play:
         )
 
 
-class Talks:
-    """Plays conversations with one model; has the interface of a `Client`, and takes the same parameters.
+class Talks(Client):
+    """Plays conversations with one model; each question within one goes through a client of its own.
 
     Conversations that begin alike share their beginning: equal questions are asked once.
     """
+
+    what = "conversations with"
 
     def __init__(
         self,
         model: Model,
         *,
+        cache: Cache | None,
         answered: Known | None = None,
         on_response: Callable[[Response], None] | None = None,
         remember: bool = True,
-        concurrency: int = 8,
         keep: Callable[[str, str], bool] | None = None,
         give_up: bool = False,
         **layers: Any,
     ) -> None:
-        self._client = Client(
-            model,
-            concurrency=concurrency,
-            on_response=self._note,
-            keep=lambda text, format: bool(text.strip()),
-            **layers,
-        )
-        self.model, self.budget, self.counts = model, self._client.budget, self._client.counts
-        self.stop, self.aclose = self._client.stop, self._client.aclose
-        self.first = First()
-        self._readable, self._give_up_early = keep, give_up and not model.recorded
-        self._answered: Known = answered if answered is not None else {}
-        self._on_response, self._remember = on_response, remember
-        self._memory: dict[Key, Response] = {}
+        whole: dict[str, Any] = {"answered": answered, "on_response": on_response, "keep": keep}
+        super().__init__(model, cache=None, remember=remember, give_up=give_up, **whole, **layers)
         self._fresh: dict[Key, Response] = {}  # answers and failures of single questions that nobody took yet
-        self._at_once, self._together = min(concurrency, model.at_once or concurrency), model.max_batch
+        self._single = Client(
+            model, cache=cache, on_response=self._note, keep=lambda text, format: bool(text.strip()), **layers
+        )
+        self.counts = self._single.counts
 
-    @property
-    def stopped(self) -> BudgetExceeded | CallError | None:
-        """Return why no further call is made."""
-        return self._client.stopped
+    def stop(self, reason: BudgetExceeded | CallError) -> None:
+        """Make no further call."""
+        super().stop(reason)
+        self._single.stop(reason)
 
-    async def ask(self, requests: Sequence[Request]) -> list[Response]:
-        """Return one conversation for each request, in their order; equal ones are held once."""
-        responses: dict[Key, Response] = {}
-        todo: dict[Key, Request] = {}
-        for request in requests:
-            key = (request.prompt.sha256, request.replicate)
-            known = self._memory.get(key) or self._answered.get(key)
-            if known is not None:
-                self.counts.replayed += key not in responses
-                responses[key] = known
-            else:
-                todo.setdefault(key, request)
-        # Those that were begun are ended first, so that a run that is cut off has whole ones in its journal.
-        waiting = deque(todo.values())
-
-        async def work() -> None:
-            while waiting:
-                some = [waiting.popleft() for _ in range(min(self._together, len(waiting)))]
-                for response in await self._play([_Play(request) for request in some]):
-                    responses[response.prompt_sha256, response.replicate] = response
-
-        workers = [asyncio.create_task(work()) for _ in range(min(self._at_once, len(waiting)))]
-        try:
-            await asyncio.gather(*workers)
-        finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
-        return [
-            replace(responses[r.prompt.sha256, r.replicate], variant_id=r.variant_id, format=r.prompt.format)
-            for r in requests
-        ]
-
-    async def _play(self, plays: list[_Play]) -> list[Response]:
+    async def _answer(self, queue: Queue, batch: list[Request]) -> None:
         """Play some conversations together, a question of each at a time."""
-        over: list[Response] = []
+        plays = [_Play(request) for request in batch]
         while plays:
             questions = [play.question() for play in plays]
             going = [(p, q) for p, q in zip(plays, questions, strict=True) if q is not None]
-            over += [self._finish(p, p.response()) for p, q in zip(plays, questions, strict=True) if q is None]
+            for play in (p for p, q in zip(plays, questions, strict=True) if q is None):
+                self._over(play.response())
             plays = []
-            for (play, _), response in zip(going, await self._client.ask([q for _, q in going]), strict=True):
+            responses = await self._single.ask([q for _, q in going])
+            if self._single.stopped is not None:
+                self.stop(self._single.stopped)
+            for (play, _), response in zip(going, responses, strict=True):
                 new = self._fresh.pop((response.prompt_sha256, response.replicate), None)
                 if new is not None and not new.cached:
                     play.new.append(new)
@@ -186,25 +150,17 @@ class Talks:
                     play.hear(response)
                     plays.append(play)
                 elif new is None and self.stopped is not None:  # about the run: asked again when it is resumed
-                    over.append(failure(self.model.name, play.request, response.error, response.detail))
+                    self._hand_out(failure(self.model.name, play.request, response.error, response.detail))
                 else:
-                    over.append(self._finish(play, play.response(response)))
-        return over
+                    self._over(play.response(response))
 
     def _note(self, response: Response) -> None:
         self._fresh[response.prompt_sha256, response.replicate] = response
 
-    def _finish(self, play: _Play, response: Response) -> Response:
-        if self._on_response is not None:
-            self._on_response(response)
-        if self._readable is not None and response.output is not None:
-            readable = self._readable(response.output, response.format)
-            if self._give_up_early and not response.cached:
-                self.first.add(readable)
-        elif self._give_up_early and response.error == ContentFiltered.code:
-            self.first.add(False)
-        if self.first.hopeless:
-            self.stop(self.first.unreadable(f"conversations with {self.model.name}"))
-        if self._remember:
-            self._memory[response.prompt_sha256, response.replicate] = response
-        return response
+    def _over(self, response: Response) -> None:
+        self._finish(response)
+        if response.output is None:
+            if response.error == ContentFiltered.code:
+                self._look_at_first(False)
+        elif not response.cached:
+            self._look_at_first(self._keep(response.output, response.format))

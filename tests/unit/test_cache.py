@@ -19,46 +19,17 @@ from auditor.models.reply_cache import Cache
 FULL = Reply("yes", {"yes": 0.75, "no": 0.25}, Usage(tokens_in=3, tokens_out=1), None, "tiny-2")
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+def got(path: Path, *keys: str) -> dict[str, Reply]:
+    with Cache(path) as cache:
+        return cache.get_many(keys)
 
 
-def rows_on_disk(path: Path) -> int:
-    with sqlite3.connect(path) as other:
-        (count,) = other.execute("SELECT count(*) FROM responses").fetchone()
-    other.close()
-    return int(count)
-
-
-def test_what_goes_in_comes_out_but_for_the_cost(tmp_path: Path) -> None:
+def test_what_goes_in_comes_out_but_for_the_cost_also_when_the_process_dies(tmp_path: Path) -> None:
     path, half = tmp_path / "deep" / "c.sqlite", Reply("\ud800 half")
-    cache = Cache(path)
+    cache = Cache(path)  # never closed
     cache.put("k", FULL._replace(cost_usd=2.0))
     cache.put("half", half)
-    assert cache.get("k") == FULL  # before any commit
-    cache.close()
-    assert [Cache(path).get(key) for key in ("k", "half", "other")] == [FULL, half, None]
-
-
-def test_commits_come_in_batches(tmp_path: Path) -> None:
-    clock = Clock()
-    path = tmp_path / "c.sqlite"
-    cache = Cache(path, commit_every=3, commit_s=0.1, clock=clock)
-    cache.put("a", FULL)
-    cache.put("b", FULL)
-    assert rows_on_disk(path) == 0
-    cache.put("c", FULL)
-    assert rows_on_disk(path) == 3
-    cache.put("d", FULL)
-    clock.now = 0.2
-    cache.put("e", FULL)
-    assert rows_on_disk(path) == 5
-    cache.put("f", FULL)
-    cache.flush()
-    assert rows_on_disk(path) == 6
+    assert got(path, "k", "half", "other") == {"k": FULL, "half": half}
 
 
 def test_several_processes_write_at_once(tmp_path: Path) -> None:
@@ -67,8 +38,7 @@ def test_several_processes_write_at_once(tmp_path: Path) -> None:
         "import sys\n"
         "from auditor.models.reply_cache import Cache\n"
         "from auditor.core.protocols import Reply\n"
-        "def warn(m): sys.exit(m)\n"
-        "c = Cache(sys.argv[1], commit_every=5, warn=warn)\n"
+        "c = Cache(sys.argv[1]); c.tell(sys.exit)\n"
         "for i in range(200): c.put(f'{sys.argv[2]}-{i}', Reply(sys.argv[2]))\n"
         "c.close()\n"
     )
@@ -79,9 +49,8 @@ def test_several_processes_write_at_once(tmp_path: Path) -> None:
     for writer in writers:
         _, err = writer.communicate(timeout=60)
         assert (writer.returncode, err) == (0, "")
-    cache = Cache(path)
-    assert cache.stats().entries == 600
-    assert cache.get("two-199") == Reply("two")
+    assert Cache(path).stats().entries == 600
+    assert got(path, "two-199") == {"two-199": Reply("two")}
 
 
 @pytest.mark.parametrize(
@@ -91,12 +60,13 @@ def test_a_broken_file_is_moved_aside(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "c.sqlite"
     path.write_bytes(content)
     warnings: list[str] = []
-    with Cache(path, warn=warnings.append) as cache:
-        cache.put("k", FULL)
-        assert cache.get("k") is None  # off for this run
     with Cache(path) as cache:
         cache.put("k", FULL)
-    assert Cache(path).get("k") == FULL
+        assert cache.get_many(["k"]) == {}  # off for this run
+        cache.tell(warnings.append)
+    with Cache(path) as cache:
+        cache.put("k", FULL)
+    assert got(path, "k") == {"k": FULL}
     assert len(warnings) == 1
     assert "damaged" in warnings[0]
     (aside,) = tmp_path.glob("c.sqlite.broken-*")
@@ -105,14 +75,13 @@ def test_a_broken_file_is_moved_aside(tmp_path: Path, content: bytes) -> None:
 
 def test_a_row_that_is_not_a_reply_is_a_miss(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
-    cache = Cache(path)
-    cache.put("k", FULL)
-    cache.flush()
+    with Cache(path) as cache:
+        cache.put("k", FULL)
     with sqlite3.connect(path) as other:
         for i, value in enumerate(("[]", "{", '{"text": 5, "usage": null}', "null", '{"text": "a"}')):
             other.execute("INSERT INTO responses VALUES (?, ?, 0)", (f"bad{i}", value))
     other.close()
-    assert set(cache.get_many(["k", *(f"bad{i}" for i in range(5))])) == {"k"}
+    assert set(got(path, "k", *(f"bad{i}" for i in range(5)))) == {"k"}
 
 
 def test_a_chosen_path_that_cannot_be_used_is_the_users_to_fix(tmp_path: Path) -> None:
