@@ -178,7 +178,10 @@ def test_the_shipped_fill_mask_task_from_end_to_end(tmp_path: Path, capsys: pyte
     config = library.BertConfig(
         **SMALL, vocab_size=len(words) + len(SPECIAL), max_position_embeddings=32, initializer_range=0.4
     )
-    library.BertForMaskedLM(config).save_pretrained(tmp_path / "model")
+    model = library.BertForMaskedLM(config)
+    with torch.no_grad():  # it says one of the two words, and which one follows from the others
+        model.get_output_embeddings().bias[[len(SPECIAL) + words.index(word) for word in ("his", "her")]] += 20
+    model.save_pretrained(tmp_path / "model")
     argv = ["--task", "fill-mask", "--suite", "grammar", "--model", f"hf:{tmp_path / 'model'}", "--limit", "12"]
     argv += ["--order", "1", "--oracle", "probability", "--tolerance", "0.1,0.2,0.5", "--suite-option"]
     assert run([*argv, "generation=rand", "--out", str(tmp_path / "runs"), "--format", "json", "--no-cache"]) == 0
