@@ -186,7 +186,8 @@ class Client:
         if self._cache is None:
             return list(requests)
         names = [self._name(_key(request)) for request in requests]
-        hits, left = self._cache.get_many(names), []
+        hits = self._cache.get_many(names)
+        left: list[Request] = []
         for request, name in zip(requests, names, strict=True):
             reply = hits.get(name)
             if reply is not None and self._keep(reply.text, request.prompt.format):

@@ -316,7 +316,8 @@ def _read(entry: object, line: bytes, name: str) -> Reply | CallError:
         return BadResponse(f"{name}: {problem} in {str(entry)[:120]}")
     except BadResponse as problem:
         return problem
-    return Reply(told.output, scores=scores, usage=told.usage and usage(told.usage.tokens_in, told.usage.tokens_out))
+    counted = None if told.usage is None else usage(told.usage.tokens_in, told.usage.tokens_out)
+    return Reply(told.output, scores=scores, usage=counted)
 
 
 def _number(entry: object, line: bytes) -> int | None:

@@ -74,7 +74,8 @@ class Cache:
 
     def get_many(self, keys: Iterable[str]) -> dict[str, Reply]:
         """Return the replies there are, by key."""
-        asked, texts = list(keys), {}
+        asked = list(keys)
+        texts: dict[str, str] = {}
         for start in range(0, len(asked), CHUNK):
             some = asked[start : start + CHUNK]
             query = f"SELECT key, value FROM responses WHERE key IN ({','.join('?' * len(some))})"  # noqa: S608

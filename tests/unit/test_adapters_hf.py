@@ -126,7 +126,7 @@ def test_labels_lengths_and_weights_of_a_classifier(tmp_path: Path) -> None:
     assert make(tmp_path).fingerprint == adapter.fingerprint
     classifier(tmp_path, ["x", "z"])
     assert make(tmp_path).fingerprint != adapter.fingerprint
-    with pytest.raises(ConfigError, match="this is none"):
+    with pytest.raises(ConfigError, match="this model is not one"):
         make(tmp_path, spec="hf:chat:")
 
 
