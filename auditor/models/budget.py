@@ -124,8 +124,8 @@ class Budget:
         self.max_calls, self.max_cost, self.max_seconds = max_calls, max_cost, max_seconds
         if (price_in is None) != (price_out is None):
             raise ConfigError("a price has two parts, in and out, in USD per million tokens: --price IN,OUT")
-        given = None if price_in is None or price_out is None else (float(price_in), float(price_out))
-        self.price = given and Price(input_usd=given[0], output_usd=given[1])
+        named = None if price_in is None or price_out is None else (float(price_in), float(price_out))
+        self.price = named and Price(input_usd=named[0], output_usd=named[1])
         self.calls = 0
         self.spent_usd = 0.0
         self.reserved_usd = 0.0  # of these: the most that calls without a stated cost can have cost

@@ -74,9 +74,9 @@ class Reader:
         ids = [[fill] * (width - len(row)) + list(row) for row in rows]
         mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
         options = self._begin(rows[0], 1)[0] if len(rows) == 1 else {}
-        given = (self._torch.tensor(numbers, device=self._model.device) for numbers in (ids, mask))
+        tensors = (self._torch.tensor(numbers, device=self._model.device) for numbers in (ids, mask))
         made = self._model.generate(
-            **dict(zip(("input_ids", "attention_mask"), given, strict=True)), generation_config=config, **options
+            **dict(zip(("input_ids", "attention_mask"), tensors, strict=True)), generation_config=config, **options
         )
         if len(rows) == 1:
             self._end(made.sequences[0].tolist()[:-1], made)

@@ -306,18 +306,18 @@ def _read(entry: object, line: bytes, name: str) -> Reply | CallError:
     if not isinstance(entry, dict):
         return BadResponse(f"{name} answered with a line that is not a JSON object: {line[:120]!r}")
     try:
-        told = msgspec.convert(entry, _Answer)
-        if told.error is not None:
-            return ServerFault(f"{name} reported: {told.error}")
-        if told.output is None:
+        fields = msgspec.convert(entry, _Answer)
+        if fields.error is not None:
+            return ServerFault(f"{name} reported: {fields.error}")
+        if fields.output is None:
             return BadResponse(f"{name}: expected the field output (text) or error in {str(entry)[:120]}")
-        scores = read_scores(told.scores, name) if told.scores else None
+        scores = read_scores(fields.scores, name) if fields.scores else None
     except msgspec.ValidationError as problem:
         return BadResponse(f"{name}: {problem} in {str(entry)[:120]}")
     except BadResponse as problem:
         return problem
-    counted = None if told.usage is None else usage(told.usage.tokens_in, told.usage.tokens_out)
-    return Reply(told.output, scores=scores, usage=counted)
+    counted = None if fields.usage is None else usage(fields.usage.tokens_in, fields.usage.tokens_out)
+    return Reply(fields.output, scores=scores, usage=counted)
 
 
 def _number(entry: object, line: bytes) -> int | None:
