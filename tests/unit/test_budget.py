@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,10 +16,6 @@ from auditor.models import budget as prices
 from auditor.models.budget import BOOK, Book, Budget, most_tokens
 
 
-def model(**attributes: Any) -> Any:
-    return SimpleNamespace(name="m", costs="tokens" if attributes else "nothing", **attributes)
-
-
 def reserve(budget: Budget, *bounds: float) -> int:
     async def go() -> int:
         async with asyncio.timeout(10):
@@ -29,18 +24,22 @@ def reserve(budget: Budget, *bounds: float) -> int:
     return asyncio.run(go())
 
 
-def test_the_longest_prefix_that_fits_is_granted() -> None:
+def test_the_longest_prefix_that_fits_is_granted_until_a_limit_is_reached() -> None:
     assert reserve(Budget(max_calls=3), *[0.0] * 5) == 3
     assert reserve(Budget(max_cost=1.0), 0.4, 0.4, 0.4) == 2
-
-
-def test_used_up() -> None:
-    budget = Budget(max_calls=1)
-    reserve(budget, 0.0)
-    with pytest.raises(BudgetExceeded, match=r"1 call \(--max-calls\)"):
-        reserve(budget, 0.0)
-    with pytest.raises(BudgetExceeded, match="--max-cost"):
-        reserve(Budget(max_cost=1.0), 1.5)
+    now = SimpleNamespace(s=100.0)
+    calls, seconds = Budget(max_calls=1), Budget(max_seconds=5, clock=lambda: now.s)
+    assert (reserve(calls, 0.0), seconds.remaining_s(), Budget().remaining_s()) == (1, 5, None)
+    now.s = 104.0
+    assert reserve(seconds, 0.0) == 1
+    now.s = 105.0
+    for budget, bound, told in (
+        (calls, 0.0, r"1 call \(--max-calls\)"),
+        (Budget(max_cost=1.0), 1.5, "--max-cost"),
+        (seconds, 0.0, "5 seconds"),
+    ):
+        with pytest.raises(BudgetExceeded, match=told):
+            reserve(budget, bound)
 
 
 def test_what_leaves_is_on_disk_before_it_leaves_and_counts_in_the_next_process(tmp_path: Path) -> None:
@@ -86,7 +85,7 @@ def test_a_book_that_says_nothing_keeps_no_limit(tmp_path: Path, text: str) -> N
         Budget().keep(tmp_path / BOOK)
 
 
-def test_a_call_waits_for_what_is_set_aside_by_others() -> None:
+def test_a_call_waits_for_what_is_set_aside_by_others_unless_it_can_never_fit() -> None:
     async def go() -> list[str]:
         budget, order = Budget(max_cost=1.0), []
 
@@ -95,39 +94,17 @@ def test_a_call_waits_for_what_is_set_aside_by_others() -> None:
             order.append("granted")
 
         await budget.reserve([0.8])
+        with pytest.raises(BudgetExceeded):
+            await budget.reserve([1.1])
         task = asyncio.create_task(late())
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        for _ in range(2):
+            await asyncio.sleep(0)
         order.append("settled")
         budget.settle(0.8, 0.1)
-        async with asyncio.timeout(10):
-            await task
+        await task
         return order
 
-    assert asyncio.run(go()) == ["settled", "granted"]
-
-
-def test_a_call_that_can_never_fit_does_not_wait() -> None:
-    async def go() -> None:
-        budget = Budget(max_cost=1.0)
-        await budget.reserve([0.5])
-        async with asyncio.timeout(10):
-            with pytest.raises(BudgetExceeded):
-                await budget.reserve([1.1])
-
-    asyncio.run(go())
-
-
-def test_time() -> None:
-    now = SimpleNamespace(s=100.0)
-    budget = Budget(max_seconds=5, clock=lambda: now.s)
-    assert budget.remaining_s() == 5
-    now.s = 104.0
-    assert reserve(budget, 0.0) == 1
-    now.s = 105.0
-    with pytest.raises(BudgetExceeded, match="5 seconds"):
-        reserve(budget, 0.0)
-    assert Budget().remaining_s() is None
+    assert asyncio.run(asyncio.wait_for(go(), 10)) == ["settled", "granted"]
 
 
 def test_the_price_table_is_dated_and_exact() -> None:
