@@ -195,6 +195,24 @@ def test_a_journal_that_fails_ends_the_round_and_leaks_nothing() -> None:
     assert (client._in_flight, model.in_flight) == ({}, 0)
 
 
+def test_killed_at_any_answer_the_next_run_asks_only_the_rest() -> None:
+    for killed_at in range(1, 12):
+        disk: list[Response] = []
+
+        def journal(response: Response, disk: list[Response] = disk, last: int = killed_at) -> None:
+            disk.append(response)
+            if len(disk) == last:
+                raise KeyboardInterrupt
+
+        first, second = Scripted(), Scripted()
+        with pytest.raises(KeyboardInterrupt):
+            run(client_of(first, on_response=journal, concurrency=1), ask_for(*range(12)))
+        answered = {(r.prompt_sha256, r.replicate): r for r in disk}
+        (responses,) = run(client_of(second, answered=answered), ask_for(*range(12)))
+        assert [r.output for r in responses] == [f"{t}!" for t in range(12)]
+        assert sorted(first.asked + second.asked) == sorted((str(t), 0) for t in range(12))
+
+
 # -- cache ----------------------------------------------------------------------------------------------
 
 
