@@ -195,7 +195,7 @@ class Reader:
             limit = hits[i + 1].start() if i + 1 < len(hits) else len(plain)
             content = plain[hit.end() : limit]
             if not self.lists or content.partition("\n")[0].strip(" \"'"):
-                content = _first_line(content)
+                content = next((line for line in content.split("\n") if bare(line)), "")
             try:
                 value = self.content(content) if bare(content) else None
             except Unclear:
@@ -288,10 +288,6 @@ def decode(text: str) -> object:
     except (ValueError, RecursionError):
         return None
     return value
-
-
-def _first_line(content: str) -> str:
-    return next((line for line in content.split("\n") if bare(line)), "")
 
 
 def kind_of(value: object) -> str:

@@ -168,7 +168,8 @@ def mentions(plain: str, names: Mapping[str, str]) -> Mentions:
             edge = edge or match.start() < first_end or match.start() >= last_start
             if not edge and looked < _STATED:
                 looked += 1
-                edge = _states(plain, match.start()) or _alone(plain, match.start(), match.end())
+                stated = _STATES.fullmatch(_clause(plain, match.start()).rpartition(", ")[2]) is not None
+                edge = stated or _alone(plain, match.start(), match.end())
     for piece in _first_and_last(plain):
         if _letters(piece) and _short(piece) and piece in names:
             clear[names[piece]] = None
@@ -193,11 +194,6 @@ def unsure(plain: str, start: int, end: int) -> bool:
 def _clause(plain: str, start: int) -> str:
     """What stands before ``start`` in its clause."""
     return _CLAUSE.split(plain[max(0, start - _BEFORE) : start])[-1]
-
-
-def _states(plain: str, start: int) -> bool:
-    """Whether the sentence up to a label at ``start`` says that what follows is the answer."""
-    return _STATES.fullmatch(_clause(plain, start).rpartition(", ")[2]) is not None
 
 
 def _alone(plain: str, start: int, end: int) -> bool:

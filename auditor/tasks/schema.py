@@ -259,7 +259,7 @@ class TaskFile(Part):
         try:
             return kinds.of(value).name
         except UserError:
-            raise ValueError(f"{value!r} is not one of {', '.join(kinds.plain_names())}") from None
+            raise ValueError(f"{value!r} is not one of {', '.join(kinds.KINDS.names())}") from None
 
     @field_validator("labels", mode="before")
     @classmethod

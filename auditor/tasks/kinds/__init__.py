@@ -69,11 +69,6 @@ def of(name: str) -> Kind:
     return KINDS.create(name)
 
 
-def plain_names() -> list[str]:
-    """The names that task files may write."""
-    return KINDS.names()
-
-
 def template(name: str, kind: str = "classification") -> str:
     """The YAML text of a new task file; `auditor.tasks.load` accepts it as it is.
 
@@ -86,8 +81,8 @@ def template(name: str, kind: str = "classification") -> str:
     """
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name):
         raise ConfigError(f"{name!r} is not a name for a task: 1 to 64 of a-z, 0-9, - and _, a letter or digit first")
-    if kind not in plain_names():
-        raise ConfigError(f"no template for tasks of kind {kind!r}; kinds: {', '.join(plain_names())}")
+    if kind not in KINDS.names():
+        raise ConfigError(f"no template for tasks of kind {kind!r}; kinds: {', '.join(KINDS.names())}")
     # The kind of another package begins with the template of the kind that it derives from.
     files = (f"{vars(one).get('name', 'classification')}.yaml" for one in type(of(kind)).__mro__)
     path = next(path for file in files if (path := reading.shipped("embedded", "task_templates", file)).is_file())
