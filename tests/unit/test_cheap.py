@@ -48,7 +48,6 @@ def settled(**given: Any) -> Plan:
     ("given", "until", "calls", "sizes"),
     [
         ({}, True, CHEAP_CALLS, (1, 2)),
-        ({"base_url": "http://localhost:8000/v1"}, True, CHEAP_CALLS, (1, 2)),
         ({"models": ("reviews", HOSTED)}, True, CHEAP_CALLS, (1, 2)),
         ({"models": ("exec:cat",)}, True, CHEAP_CALLS, (1, 2)),
         ({"models": ("reviews",)}, False, None, (2, 8)),
@@ -60,7 +59,6 @@ def settled(**given: Any) -> Plan:
         ({"batch": True}, False, CHEAP_CALLS, (1, 2)),
         ({"task": "letter"}, False, CHEAP_CALLS, (1, 2)),
         ({"protocol": "hinter"}, False, CHEAP_CALLS, (2, None)),
-        ({"suite": "joint-first"}, False, CHEAP_CALLS, (2, 8)),
         ({"suite": "grammar", "limit": 5}, True, CHEAP_CALLS, (1, 8)),
     ],
 )
