@@ -187,7 +187,7 @@ def test_looks_are_at_shares_of_the_budget_and_the_last_where_it_ends(tmp_path: 
     assert looks[-1]["spent"] == pytest.approx(0.05)
     (claim,) = [c for c in found.record["claims"] if c["family"] == "net"]
     assert claim["verdict"] == "not_determined"
-    with pytest.raises(ConfigError, match="--max-calls stays"):
+    with pytest.raises(ConfigError, match="--max-calls cannot change"):
         resume(found.path, limits={"max_calls": 500})
 
 
