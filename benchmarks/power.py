@@ -66,10 +66,15 @@ class Measured:
 
 @cache
 def plan(
-    task: str, attributes: tuple[str, ...] | None, until: bool = False, wordings: int = 1, most: int | None = None
+    task: str,
+    attributes: tuple[str, ...] | None,
+    until: bool = False,
+    wordings: int = 1,
+    most: int | None = None,
+    carrier: tuple[str, ...] = (),
 ) -> tuple[Told, Question]:
     """The versions of a plan, and the question that its claims answer; ``most`` calls are a limit to plan with."""
-    given = {"task": task, "models": (PLANNED[task],), "attributes": attributes}
+    given = {"task": task, "models": (PLANNED[task],), "attributes": attributes, "carrier": carrier}
     given |= {"until_decided": True, "max_calls": most} if until else {"wordings": wordings}
     parts = prepare(Plan.of(given))
     question = observed.question(parts.task, parts.plan, parts.dictionaries, {MODEL: True}, {})

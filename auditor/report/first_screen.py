@@ -338,7 +338,7 @@ def _answers(asked: Asked) -> Iterator[str]:
     total = sum(answers.values()) + sum(lost.values())
     if answers:
         ranked = sorted(answers.items(), key=lambda kv: -kv[1])
-        named = [f"{words.visible(k, newlines=False)} {words.percent(n / total, 0)}" for k, n in ranked[:LABELS]]
+        named = [words.figure_after(words.visible(k, newlines=False), n / total) for k, n in ranked[:LABELS]]
         left = len(ranked) - LABELS
         yield f"answers: {', '.join([*named, *([words.plural(left, 'other label')] if left > 0 else [])])}"
     shares = {name: words.percent(n / total, 0) if n and answers else words.count(n) for name, n in lost.items()}

@@ -7,6 +7,7 @@ before it is laid out anywhere. Sentences that hang on no figure are in ``audito
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -145,6 +146,12 @@ def rate_text(estimate: Estimate) -> str:
     if estimate.method == AFTER_STOPPING:
         return f"{percent(estimate.value, 2)} (no valid interval)"
     return interval(estimate, level=True)
+
+
+def figure_after(label: str, share: float) -> str:
+    """Return a label and its share; a word between them keeps the order where a label runs from right to left."""
+    leftwards = any(unicodedata.bidirectional(character) in ("R", "AL") for character in label)
+    return f"{label} {'in ' if leftwards else ''}{percent(share, 0)}"
 
 
 def glue(text: str) -> str:

@@ -182,6 +182,7 @@ def _counts(loop: Loop) -> dict[str, object]:
         "violations": {str(k): violations[k] for k in orders},
         "hidden": {str(k): hidden[k] for k in orders},
         "skipped": dict(loop.parts.suite.skipped),
+        "passed_over": dict(loop.parts.suite.passed_over),
     }
 
 

@@ -105,6 +105,23 @@ def test_words_of_an_attribute_that_move_answers_more_than_neutral_words_are_sho
     assert singles <= shown
 
 
+@pytest.mark.parametrize("net", [0.0, 0.3], ids=["no difference", "groups differ"])
+def test_the_omnibus_of_five_groups_keeps_its_level(net: float) -> None:
+    """The spread of several means, compared with that of two repeats, is above 5 % without any difference."""
+    worth = {"white": 1.0, "asian": 0.5, "middle_eastern": 0.0, "hispanic": -0.5, "black": -1.0}
+    table, question = power.plan("hiring", ("race",), carrier=("name",))
+    simulated = Simulated(power.first(table, 600), "race", worth)
+    laid_out, p_values = Versions(simulated, simulated.columns()), []
+    for n in range(RUNS):
+        effects = Effects(net=net, word=0.1, noise=spread(0.016))
+        simulated.draw(np.random.default_rng(n), effects, scores=True)
+        found = claims(simulated, question, laid_out)
+        assert {c.groups[0] for c in found if c.family == "net"} == set(worth)
+        p_values += [c.p_value for c in found if c.family == "omnibus"]
+    small = sum(p <= 0.05 for p in p_values)  # each by itself, not as one of the claims of a run
+    assert small >= 0.9 * RUNS if net else small <= ERRORS
+
+
 @pytest.mark.parametrize("task", ["sentiment", "hiring"])
 def test_a_dry_run_keeps_its_word(task: str) -> None:
     table, question = power.plan(task, ("gender",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,16 @@ def test_words_of_other_languages_stay_as_they_are_and_reports_name_the_language
     assert "4 texts used (2 German, 2 English)" in dict(planned.asked(read(result.record)))["Texts"]
     alone = audit("sentiment", model="vader", data=MIXED[:2], order=1)
     assert "languages" not in alone.record["provenance"]["seeds"]
+
+
+def test_figures_stay_with_labels_that_run_from_right_to_left() -> None:
+    def model(text: str) -> str:
+        return "دعوة" if "خبرة" in text else "رفض"
+
+    model.deterministic = True  # type: ignore[attr-defined]
+    result = audit("hiring:ar", model=model, cache=False, out=None)
+    text = RENDERERS.create("terminal").render(result.run, result.evidence)
+    assert re.search(r"answers: \w+ in \d+ %, \w+ in \d+ %", " ".join(text.split()))
 
 
 def test_pairs_of_the_user_change_any_language_and_a_warning_says_so(tmp_path: Path) -> None:

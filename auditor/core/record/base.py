@@ -133,6 +133,7 @@ class Counts(Losses, frozen=True, kw_only=True):
     reserved_usd: float = 0.0  # of this: the most that calls without a stated cost can have cost
     violations: dict[str, int] | None = None
     skipped: dict[str, int] = msgspec.field(default_factory=dict)
+    passed_over: dict[str, int] = msgspec.field(default_factory=dict)  # edits, lines and placebos that no text got
     generated: int | None = None
     discriminatory: int | None = None
     off_manifold: int = 0
