@@ -89,6 +89,15 @@ def test_each_variant_about_a_nonbinary_person_has_one_paradigm_of_pronouns() ->
     }
 
 
+def test_no_noun_contradicts_a_new_pronoun() -> None:
+    text = "He was hired as a hit man, and he is a con man."
+    assert "They were hired as a contract killer, and they are a con artist." in texts(text, "nonbinary")
+    assert texts("He was hired as a hit man.", "female") == {
+        "She was hired as a hitwoman.",
+        "She was hired as a hit woman.",
+    }
+
+
 def test_a_repair_is_an_edit_of_kind_agreement() -> None:
     case = one_case("An Asian man is here.", dictionaries=[load("race")], per_seed=None)
     variant = next(v for v in case.variants if v.input == "A white man is here.")
