@@ -161,7 +161,7 @@ def resume(path: str | Path, *, model: object = None, observe: Observer = _silen
     Raises
     ------
     ConfigError
-        The session came to its end, a client planned it, or an object is needed.
+        The session has ended, a client planned it, or it needs a Python object.
     RunFolderError
         It is no session, was changed, another process writes it, or texts, task, model or version are others.
     """

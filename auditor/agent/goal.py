@@ -81,7 +81,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 def read(goal: str, *, task: str | None = None) -> Goal:
-    """Read a goal: the file where ``goal`` names one (``.yaml``), its words otherwise."""
+    """Read a goal from the file that ``goal`` names (``.yaml``), or from its words."""
     if not goal.endswith((".yaml", ".yml")):
         return parse(goal, task=task)
     try:

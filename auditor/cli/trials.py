@@ -61,7 +61,7 @@ def mitigate(
     yes: bool,
     **limits: object,
 ) -> int:
-    """Ask the texts of RUN under changed prompts, and say what each does: differences, accuracy, cost."""
+    """Ask the texts of RUN under changed prompts, and compare differences, accuracy and cost."""
     from auditor.run import mitigate as trying
 
     path = find_text_run(run, "mitigate")
@@ -141,7 +141,7 @@ def _try_out(prepared: Prepared, folder: Path, format: str) -> int:
 @frame.flag("--top", type=int, help="Only cases with one of the N words with the highest rates (published: 5, 10).")
 @frame.flag("--share", type=float, help="Rows in percent of the training data (published: 0.25 to 10).")
 @frame.flag("--train-rows", type=int, help="Rows of the training data; with --share.")
-@option("models", "model", multiple=False, help="Whose violations (default: the first of the run).")
+@option("models", "model", multiple=False, help="Model whose violations are used (default: the first of the run).")
 @option("seed", default=7)
 def augment(
     *, run: Path, out: Path, top: int | None, share: float | None, train_rows: int | None, model: str | None, seed: int

@@ -184,8 +184,9 @@ class Plan(SharedPlan):
         "How cases are made: mutation of texts (default), joint-first (parts are asked only after a joint change), "
         "grammar (generated), or a plug-in (audit list plugins).")] = "mutation"
     suite_options: Annotated[Names, Option("--suite-option", CHANGED, MAKE,
-        "NAME=VALUE for the suite. Of grammar: grammar=NAME[:VIEW] or FILE (default: of the task's name); "
-        "generation=prob (default: half of the cases where labels changed) or rand (none). --limit cases are made.",
+        "NAME=VALUE for the suite. With --suite grammar: grammar=NAME[:VIEW] or FILE (default: the task's name); "
+        "generation=prob (default: half of the cases follow changed labels) or rand (none do). --limit sets the number "
+        "of cases.",
         repeated=True)] = ()
     protocol: Annotated[Literal["default", "hinter", "astraea"], Option("--protocol", MEASURED, MAKE,
         "default, or hinter, astraea: the paper's own counting, without controls.")] = "default"

@@ -69,7 +69,7 @@ def id_of(kind: str, value: object) -> str:
 
 
 def text_of(case_id: str) -> str:
-    """Return the id that all cases of one text share: its words may make one, a line in front of it another."""
+    """Return the id that all cases of one text share; a line in front of the text makes a second case."""
     return case_id[1:]
 
 

@@ -96,7 +96,7 @@ def parts_of(spec: str) -> tuple[str, str, str]:
 
 
 def find(spec: str) -> Callable[..., Model]:
-    """Return the adapter's class for the kind of ``spec``, which may be incomplete; raises as `make`."""
+    """Find the adapter's class for the kind of ``spec``, which may be incomplete; raise the errors of `make`."""
     from auditor.core.registry import MODELS
 
     kind = parts_of(spec)[0]

@@ -216,8 +216,8 @@ def performance(record: RunRecord, names: Names, noun: str) -> Iterator[Section]
         source = part.source or "the texts"
         said = f"those of the {source}, as their writer meant them" if source.startswith("embedded") else source
         notes = [
-            f"Labels: {said}. Accuracy: the {noun} for the original equals the label in the data. Texts are never "
-            "chosen by it.",
+            f"Labels: {said}. Accuracy: the {noun} for the original equals the label in the data. The audit does not "
+            "select texts by it.",
             *_unlabelled(part.gold, part.models),
         ]
     for entry in part.models or ():

@@ -55,7 +55,7 @@ class Effect:
     def size(self, more: str) -> str:
         """``12 points less (95 %: 5 to 20)``."""
         amount, interval = self.parts
-        return f"{amount} {more} {interval}"
+        return f"{amount} {interval}" if amount.split()[0] == "0" else f"{amount} {more} {interval}"
 
     @property
     def nearest(self) -> float:

@@ -12,19 +12,19 @@ from auditor.core.plan import Plan
 
 PACKAGE = Path(__file__).resolve().parents[2] / "auditor"
 LINES = {  # of Python, and what they shall become
-    "report": 6565,  # 4,600
+    "report": 6572,  # 4,600
     "measure": 6283,  # 5,200
     "run": 6710,  # 4,600
-    "models": 6615,  # 4,400
+    "models": 6228,  # 4,400
     "tables": 5120,  # 4,400
-    "perturb": 5861,  # 5,000
-    "core": 5402,  # 3,400
+    "perturb": 5846,  # 5,000
+    "core": 5400,  # 3,400
     "contrib": 4960,  # 3,400, and 1,025 of published benchmarks (decision 0062)
     "tasks": 3292,  # 2,600
     "cli": 3080,  # 2,000
-    "agent": 2427,  # 1,800
+    "agent": 2406,  # 1,800
     "store": 1864,  # 1,400
-    "text": 1471,  # 1,400
+    "text": 1500,  # 1,400
     "testing": 600,  # 600
 }
 MOST = 60336  # in all; the target is 44,000

@@ -307,7 +307,7 @@ def test_the_final_state_or_an_argument_of_the_last_call(tmp_path: Path) -> None
         (WORDS, "formats:", "outcome: {read: argument, tool: pay}\nformats:", "needs argument"),
         (WORDS, "formats:", "ends: {tools: [pay]}\nformats:", "there is no tool 'pay'"),
         (WORDS, "formats:", "outcome: {read: turns}\nformats:", "turns are counted on a scale"),
-        (SHOP, ", number: refund.percent", "", "a number beside the label"),
+        (SHOP, ", number: refund.percent", "", "a number with the label"),
         (COUNTED, "high: 4", "high: 3", "a scale from 1 to 4"),
     ],
 )
