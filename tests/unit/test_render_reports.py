@@ -296,3 +296,28 @@ def test_page_is_accessible_in_structure(run: str) -> None:
         if t == "svg" and a.get("class", "").startswith("chart"):  # type: ignore[union-attr]
             assert a["role"] == "img"
     assert sum(t == "title" for t, _ in elements) == 1 + sum(a.get("role") == "img" for _, a in elements)
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(a: str, b: str) -> float:
+    high, low = sorted((luminance(a), luminance(b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_colours_keep_their_contrast_in_both_schemes() -> None:
+    css = (Path(charts.__file__).parent / "templates" / "style.css").read_text(encoding="utf-8")
+    blocks = [b for b in re.findall(r":root \{(.*?)\}", css, flags=re.S) if "--paper" in b]
+    assert len(blocks) == 3  # light, dark, print
+    for block in blocks:
+        colour = dict(re.findall(r"--(\w+): (#[0-9a-f]{3,6})\b", block))
+        colour = {k: v if len(v) == 7 else "#" + "".join(2 * c for c in v[1:]) for k, v in colour.items()}
+        for text in ("ink", "soft", "blue", "orange"):
+            for ground in ("paper", "sheet"):
+                assert contrast(colour[text], colour[ground]) >= 4.5, (text, ground)
+        for tint in [f"t{i}" for i in range(7)]:
+            assert contrast(colour["ink"], colour[tint]) >= 4.5, tint
