@@ -93,7 +93,7 @@ def entry(**changes: str) -> str:
         (entry() + entry(reason='" "'), 6, "reason: "), (entry(owner="3"), 1, "owner: "),
         (entry(expires='"soon"'), 1, "must be a date"), (entry(expires="true"), 1, "must be a date"),
         (entry(ownr='"x"'), 1, "waiver.0.ownr: no such field"),
-        (entry(finding='"F001"'), 1, "given anew in each run"),
+        (entry(finding='"F001"'), 1, "'F001' is not a"),
     ],
 )  # fmt: skip
 def test_slips_name_file_and_line(tmp_path: Path, text: str, line: int, what: str) -> None:
