@@ -289,15 +289,14 @@ class _Program:
 
 
 class _Tokens(msgspec.Struct):
-    tokens_in: int
-    tokens_out: int
+    tokens_in: int | None = None
+    tokens_out: int | None = None
 
 
 class _Answer(msgspec.Struct):
     """The fields of an answer that count; others are ignored."""
 
     output: str | None = None
-    error: object = None
     scores: dict[str, object] | None = None
     usage: _Tokens | None = None
 
@@ -305,10 +304,10 @@ class _Answer(msgspec.Struct):
 def _read(entry: object, line: bytes, name: str) -> Reply | CallError:
     if not isinstance(entry, dict):
         return BadResponse(f"{name} answered with a line that is not a JSON object: {line[:120]!r}")
+    if (error := entry.get("error")) is not None:
+        return ServerFault(f"{name} reported: {error}")
     try:
         fields = msgspec.convert(entry, _Answer)
-        if fields.error is not None:
-            return ServerFault(f"{name} reported: {fields.error}")
         if fields.output is None:
             return BadResponse(f"{name}: expected the field output (text) or error in {str(entry)[:120]}")
         scores = read_scores(fields.scores, name) if fields.scores else None

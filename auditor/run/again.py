@@ -24,9 +24,7 @@ NAMED = 10  # findings that a message lists
 async def confirm(loop: State) -> dict[tuple[str, str, str], dict[str, object]]:
     """Ask the cells of each hidden candidate five more times; a model that wobbles makes them by chance."""
     plan = loop.plan
-    confirmed: dict[
-        tuple[str, str, str], dict[str, object]
-    ] = {}  # by model, variant, format; None: answers are missing
+    confirmed: dict[tuple[str, str, str], dict[str, object]] = {}  # by model, variant and format
     # What is asked again is compared by label; amounts are not, for the reason that `free.NOT_CONFIRMED` gives.
     if plan.protocol != "default" or plan.oracle == "probability" or loop.parts.task.kind.by_degrees:
         return confirmed

@@ -231,6 +231,7 @@ for line in sys.stdin:
         "error": {"id": r["id"], "error": "overloaded"},
         "unknown": {"id": 999, "output": "a"},
         "scores": {"id": str(r["id"]), "output": "a", "scores": {"a": 0.75}, "usage": {"tokens_in": 3, "tokens_out": 1}},
+        "uncounted": {"id": r["id"], "output": "a", "usage": {}},
         "badscores": {"id": r["id"], "output": "a", "scores": {"a": "high"}},
         "long": {"id": r["id"], "output": "x" * 200000},
         "pid": {"id": r["id"], "output": str(os.getpid())},
@@ -257,9 +258,9 @@ def program(tmp_path: Path) -> str:
 
 
 def test_a_program_answers_in_any_order(program: str) -> None:
-    replies = ask(Exec(program), bare("first"), bare("caf\u00e9", replicate=2), bare("scores"))
-    assert texts(replies) == ["late", "CAF\u00c92", "a"]
-    assert replies[2] == Reply("a", scores={"a": 0.75}, usage=Usage(tokens_in=3, tokens_out=1))
+    replies = ask(Exec(program), bare("first"), bare("caf\u00e9", replicate=2), bare("scores"), bare("uncounted"))
+    assert texts(replies) == ["late", "CAF\u00c92", "a", "a"]
+    assert replies[2:] == [Reply("a", scores={"a": 0.75}, usage=Usage(tokens_in=3, tokens_out=1)), Reply("a")]
 
 
 def test_many_batches_share_one_process(program: str) -> None:
