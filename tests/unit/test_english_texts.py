@@ -88,6 +88,7 @@ def test_words_of_other_languages_stay_as_they_are_and_reports_name_the_language
     result = audit("sentiment", model="vader", data=MIXED, order=1)
     assert result.record["provenance"]["seeds"]["languages"] == {"de": 2, "en": 2}
     assert result.record["counts"]["cases"] == 2
+    assert result.record["counts"]["passed_over"]["the text is not in English"] == 2
     assert not [b for b in run_checks.banners(read(result.record)) if "relied on" in b]
     assert "4 texts used (2 German, 2 English)" in dict(planned.asked(read(result.record)))["Texts"]
     alone = audit("sentiment", model="vader", data=MIXED[:2], order=1)

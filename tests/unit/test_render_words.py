@@ -77,6 +77,7 @@ SAID: list[tuple[object, object]] = [
     (claimed.signed(0.0), "0"),
     (claimed.signed(1234.5, 0), "+1,234"),
     (claimed.Effect(value=0.0012, low=0.0004, high=0.002, unit="log odds").text, "+0.0012 (+0.0004 to +0.0020)"),
+    (claimed.Effect(value=0.0, low=-0.3, high=0.3, unit="points", scale=100).size("more"), "0 points (95 %: −30 to 30)"),
     (claimed.chance(0.003), "Chance alone would give this in fewer than 1 of 100 such runs."),
     (claimed.frequency(0.432, 0.6), ("43", "60", "100")),
     (claimed.frequency(0.0, 0.004), ("0", "4", "1,000")),
