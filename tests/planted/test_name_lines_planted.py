@@ -18,6 +18,7 @@ from auditor import Result, audit
 from auditor.core.plan import Plan
 from auditor.core.record.measured import Claim
 from auditor.measure.claims import Question
+from auditor.measure.contrasts import Versions
 from auditor.measure.families import claims
 from auditor.measure.power import shift, spread
 from auditor.perturb.name_lines import END, full_names
@@ -107,10 +108,10 @@ def plan() -> tuple[Told, Question]:
 def simulated(effects: Effects, runs: int, **options: Any) -> list[list[Claim]]:
     table, question = plan()
     model = Simulated(table, "race", {"black": -1.0})
-    out = []
+    laid_out, out = Versions(model, model.columns()), []
     for n in range(runs):
         model.draw(np.random.default_rng([n, 18]), effects, **options)
-        out.append([c for c in claims(model, question) if c.family == "net"])
+        out.append([c for c in claims(model, question, laid_out) if c.family == "net"])
     return out
 
 
