@@ -145,12 +145,7 @@ class RetryPolicy:
             raise ConfigError(f"a retry policy needs 1 attempt or more and no negative times, got {self!r}")
 
     def delay(self, attempt: int, error: CallError, waited_s: float, rng: Random) -> float | None:
-        """Return the seconds to wait after ``attempt`` (from 1) ended in ``error``; None means give up.
-
-        >>> from auditor.core.errors import RateLimited
-        >>> RetryPolicy(base_s=0).delay(1, RateLimited(retry_after_s=3.0), 0.0, Random(7))
-        3.0
-        """
+        """Return the seconds to wait after ``attempt`` (from 1) ended in ``error``; None means give up."""
         if not error.transient or attempt >= self.attempts:
             return None
         if error.retry_after_s is not None:

@@ -87,6 +87,12 @@ class Screen:
         return made if made is not None and not made.vague and (made.scale, made.unit) == self.scale else None
 
 
+def _note(picked: Sequence[Claim]) -> str:
+    alone = (c.verdict == "not_determined" and (e := claimed.effect(c)) is not None and e.nearest > 0 for c in picked)
+    said = {"net_alone": any(alone), "net_differs": any(map(claimed.apart, picked))}
+    return " ".join(words.text(name) for name, holds in said.items() if holds)
+
+
 def build(record: RunRecord, evidence: object) -> Screen:
     """Return the first screen of a run over texts."""
     claims = record.claims or ()
@@ -113,7 +119,7 @@ def build(record: RunRecord, evidence: object) -> Screen:
         example=example,
         label=label,
         rows=tuple(_row(record, claim, names[claim.model, claim.format], label) for claim in picked),
-        note=words.text("net_differs") if any(claimed.apart(claim) for claim in picked) else "",
+        note=_note(picked),
         checked=tuple(_checked(record)),
         not_tested=claimed.not_tested(record),
         next=proposed.following(record, example or next(filter(None, further), None)),

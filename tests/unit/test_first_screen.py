@@ -15,9 +15,9 @@ from nursery import Server
 
 from auditor import audit
 from auditor.cli.main import run
-from auditor.core.record.measured import Claim
+from auditor.core.record import Claim, RunRecord
 from auditor.core.registry import RENDERERS
-from auditor.report import claimed
+from auditor.report import claimed, first_screen
 from auditor.report.html import HtmlReport
 from auditor.report.legal.legal_page import page_eu_ai_act
 from auditor.report.markdown import MarkdownReport
@@ -265,6 +265,20 @@ def test_a_difference_that_is_not_that_of_the_shares_says_why(
     )  # fmt: skip
     assert claimed.apart(claim) == said
     assert claimed.reason(claim) == "too little data" + (f"; net: {said}" if said else "")
+
+
+@pytest.mark.parametrize(
+    ("low", "verdict", "said"),
+    [(0.01, "not_determined", True), (-0.01, "not_determined", False), (0.01, "shown", False)],
+)
+def test_an_interval_without_0_that_shows_nothing_is_explained(low: float, verdict: str, said: bool) -> None:
+    claim = Claim(
+        family="net", attribute="gender", groups=("female", "male"), label="yes", model="m", format="", scale="share",
+        unit="share", texts=60, estimate=0.05, low=low, high=0.1 - low, shares=(0.5, 0.45), verdict=verdict,
+    )  # fmt: skip
+    screen = first_screen.build(RunRecord(claims=(claim,)), None)
+    assert len(screen.rows) == 1
+    assert ("An interval that leaves out 0" in screen.note) is said
 
 
 # -- five first screens, as the command prints them --------------------------------------------------------
