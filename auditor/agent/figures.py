@@ -1,8 +1,4 @@
-"""Figures of each run, and what they show together.
-
-A planner gets only what `public` returns: counts, rates, names of attributes and groups of the shipped dictionaries,
-ids. No tested text, answer, label or message of a server: those are in fields of `Row` that the report alone reads.
-"""
+"""Figures of each run, and what they show together. A planner gets what `public` returns: no text, label or message."""
 
 from __future__ import annotations
 
@@ -152,10 +148,7 @@ def level(number: int) -> float:
 
 
 def _settled(row: Row, alpha: float) -> ClaimVerdict:
-    """Return the verdict of one set of a fresh run under ``alpha``: the run's own, or less.
-
-    A bound is taken from the first fresh run alone: its interval has no level to spend over several.
-    """
+    """Return the verdict of a set of a fresh run under ``alpha``: the run's own, or less; only the first may bound."""
     late = row.p_adjusted is not None and row.p_adjusted >= alpha
     if (row.verdict == "shown" and late) or (row.verdict == "bounded" and alpha < level(1)):
         return "not_determined"
@@ -163,10 +156,7 @@ def _settled(row: Row, alpha: float) -> ClaimVerdict:
 
 
 def questions(runs: Iterable[Entry], declared: Iterable[tuple[str, ...]]) -> list[Question]:
-    """Return one entry per model and attribute set: its verdict, the run it comes from, and what was only explored.
-
-    ``declared`` are the sets that the goal asks about; they are listed also where no run reached them.
-    """
+    """Return one entry per model and attribute set, ``declared`` ones in any case: verdict, run, explorations."""
     asked = list(declared)
     table: dict[Key, Question] = {}
 

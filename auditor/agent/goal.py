@@ -1,8 +1,4 @@
-"""A goal, in plain words or as a YAML file: the task, the attributes and the groups it asks about.
-
-No language model reads it. The task comes from key words (``embedded/agent/goal.toml``); attributes and groups come
-from the terms of the shipped dictionaries. What the words leave open is asked back, and unread words are listed.
-"""
+"""Goals in plain words or YAML, read without a language model: by key words and the terms of dictionaries."""
 
 from __future__ import annotations
 
@@ -289,15 +285,7 @@ def _unread(rest: str) -> tuple[str, ...]:
 
 
 def compared(plain: str, places: Iterable[Place]) -> dict[str, set[str]]:
-    """Return the groups behind the word that compares, by attribute; ``places`` is where the goal names which group.
-
-    Examples
-    --------
-    >>> compared("women vs men", [(0, "gender", "female"), (9, "gender", "male")])
-    {'gender': {'male'}}
-    >>> compared("women and men", [(0, "gender", "female"), (10, "gender", "male")])
-    {}
-    """
+    """Return the groups behind the word that compares, by attribute; ``places`` is where the goal names which group."""
     by_attribute: dict[str, list[tuple[int, str]]] = {}
     for start, attribute, group in places:
         by_attribute.setdefault(attribute, []).append((start, group))

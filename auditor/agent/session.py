@@ -1,8 +1,4 @@
-"""One session: a folder with child runs, one budget over all of them, and the operations that a planner has.
-
-A planner proposes; this module runs each proposal within the budget, and records it with its reason and figures in
-``steps.jsonl``, chained like the journals of a run. A session that was cut off goes on by finishing its child runs.
-"""
+"""One session: a folder with child runs, one budget over all, and each proposal of a planner with its reason."""
 
 from __future__ import annotations
 
@@ -19,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from auditor import run as pipeline
 from auditor.agent import figures as measured
 from auditor.agent import texts
 from auditor.agent.settings import Settings
@@ -30,6 +25,7 @@ from auditor.core.protocols import Model, Observer
 from auditor.core.record import read as read_record
 from auditor.core.shown import plural, verb
 from auditor.core.types import SourceText, digest
+from auditor.run.audit import run_sync
 from auditor.store.disk import check_format, hold, new_folder, read_json, read_texts, write_json, write_texts
 from auditor.store.folder import RUN, RunFolder
 from auditor.store.integrity import Problem, require_intact, verify, verify_folder
@@ -216,10 +212,7 @@ class Session:
         write_json(self.path / SESSION, values)
 
     def step(self, kind: str, reason: str, **figures: Any) -> None:
-        """Record one step, on disk before anything follows from it. ``reason`` is this program's own wording.
-
-        Where a session goes on, an equal step that is there already is skipped.
-        """
+        """Record one step on disk before anything follows from it; a resumed session skips those it has."""
         made: Step = json.loads(msgspec.json.encode({"kind": kind, "reason": reason, **figures}))
         if made in self._known:
             self._known.remove(made)
@@ -330,17 +323,20 @@ class Session:
 
     def dry_run(self, request: Request) -> Sized:
         """Count calls and cost of ``request`` on the texts it would take, without taking them or asking anything."""
+        from auditor.run.dryrun import estimate
+        from auditor.run.preparation import prepare
+
         chosen = self._chosen(request)
-        parts = pipeline.prepare(self.plan(request), models=self.adapters(), seeds=chosen or None)
+        parts = prepare(self.plan(request), models=self.adapters(), seeds=chosen or None)
 
         async def close() -> None:
             for model in parts.models:
                 await model.aclose()
 
         try:
-            values = pipeline.estimate(parts)
+            values = estimate(parts)
         finally:
-            pipeline.run_sync(close)
+            run_sync(close)
         rows = list(values.models.values())
         costs = [r.cost_usd for r in rows if r.cost_usd is not None]
         return Sized(
@@ -362,10 +358,7 @@ class Session:
         return self.path / f"texts-{number:02d}.jsonl"
 
     def run(self, request: Request, reason: str, **figures: Any) -> Entry:
-        """Record the plan, run it within the budget, record what it measured.
-
-        Raises `Refused` where budget or texts leave no room and nothing was asked, `UserError` where the run failed.
-        """
+        """Record the plan, run it within the budget, record what it measured; `Refused` without room."""
         with self.lock:
             if spare := self.broke():
                 raise Refused("budget", f"no further run: {spare}")
@@ -428,12 +421,14 @@ class Session:
             with RunFolder.open(path, write=True) as folder:
                 parts = self._parts(Plan.from_dict(folder.plan["plan"]))
                 with _counted(entry, parts):
-                    return pipeline.run_sync(lambda: results.go_on(folder, parts, self.observe))
+                    return run_sync(lambda: results.go_on(folder, parts, self.observe))
         except RunFolderError as error:
             raise Changed(str(error)) from None
 
     def _parts(self, plan: Plan) -> Parts:
-        parts = pipeline.prepare(plan, models=self.adapters())
+        from auditor.run.preparation import prepare
+
+        parts = prepare(plan, models=self.adapters())
         parts.budget = self.budget.part()
         return parts
 

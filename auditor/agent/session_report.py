@@ -1,7 +1,4 @@
-"""The report of a session: answer, verdicts, runs, what was not looked at, budget used, steps with reasons.
-
-Verdicts are those of `auditor.agent.figures`. The planner's own words are in quotation marks and are called that.
-"""
+"""The report of a session; the planner's own words are in quotation marks and are called that."""
 
 from __future__ import annotations
 
@@ -212,11 +209,7 @@ def _answer_of(record: Record, model: str, questions: Sequence[Question]) -> str
 
 
 def _leading(questions: Sequence[Question]) -> list[Question]:
-    """Return the questions that the first lines answer.
-
-    The smallest sets for which a difference was shown: where one of age is shown, one of age and gender need have
-    nothing to do with gender. Where none was shown: what the goal asks, each set of several that are asked alone.
-    """
+    """Return the smallest sets with a shown difference; without one, what the goal asks."""
     shown = [q for q in questions if q.declared and q.verdict == "shown" and q.row is not None]
     least = [q for q in shown if not any(set(o.attributes) < set(q.attributes) for o in shown)]
     largest = len(questions[0].attributes)

@@ -45,9 +45,9 @@ class Pool:
 
 def scan(plan: Plan, pool: Pool) -> dict[str, bool]:
     """Return the texts of ``pool`` that ``plan`` can change; true for those that name all its attributes."""
-    from auditor import run as pipeline
+    from auditor.run.preparation import prepare
 
-    parts = pipeline.prepare(plan.but(data=None), seeds=tuple(pool.seeds), need_models=False)
+    parts = prepare(plan.but(data=None), seeds=tuple(pool.seeds), need_models=False)
     wanted, rng = min(len(plan.attributes) if plan.attributes else 2, plan.order), Random(plan.seed)
     usable: dict[str, bool] = {}
     while cases := parts.suite.ask(ROUND, rng):

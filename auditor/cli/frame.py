@@ -96,10 +96,7 @@ def file(*names: str, help: str, group: str = Group.FURTHER, **more: Any) -> Cal
 
 
 def option(name: str, *names: str, plan: type[PlanModel] = Plan, **more: Any) -> Callable[[F], F]:
-    """Give a command one option of a plan.
-
-    ``names`` are its further flags and the parameter that gets it, ``more`` is what differs there: ``help``, ``type``.
-    """
+    """Give a command one option of a plan; ``names`` are further flags and its parameter, ``more`` is what differs."""
     info, field = plan.settings()[name], plan.flags()[name]
     kinds = members(info.annotation)
     kind = kinds[0] if len(kinds) == 1 and kinds[0] in (bool, int, float, Path) else str
@@ -119,10 +116,7 @@ def out(*names: str, **more: Any) -> Callable[[F], F]:
 
 
 def takes(command: str, *plans: type[PlanModel]) -> Callable[[F], F]:
-    """Give a function the options of ``plans`` that ``command`` takes.
-
-    It gets those that were given, by the names of the plans' fields and as they were typed; the plan reads them.
-    """
+    """Give a function the options of ``plans`` that ``command`` takes; it gets those that were typed."""
     fields = [(plan, name) for plan in plans for name in plan.flags(command)]
 
     def taking(function: F) -> F:

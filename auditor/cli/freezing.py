@@ -11,6 +11,7 @@ import msgspec
 from auditor.cli import frame
 from auditor.cli.frame import F, takes
 from auditor.cli.screen import must_be_new, say
+from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan, resolve
 from auditor.core.shown import quoted
 from auditor.store.disk import write_bytes
@@ -20,7 +21,7 @@ OURS: tuple[Callable[[F], F], ...] = (
     frame.config,
     frame.flag("--reason", default="", help="Reason for these measures and this delta."),
     frame.flag("--by", default="", help="Name of the person who freezes the plan; recorded as given."),
-    frame.file("--output", required=True, help="File to write: .toml or .json."),
+    frame.file("--output", required=True, help="File to write: .json."),
 )
 
 
@@ -37,13 +38,12 @@ def freeze(*, output: Path, by: str, reason: str, config: Path | None, **options
 
     Options are those of audit run. Run it with audit run --plan FILE: what deviates is recorded.
     """
-    from auditor import run as pipeline
+    from auditor.run.audit import plan_record
     from auditor.run.dryrun import planned
 
     _require_new(output)
     made = planned(resolve(options, config))
-    record = pipeline.plan_record(made.parts)
-    return _written(output, record, made.expected(), by, reason, f"audit run --plan {quoted(output)}")
+    return _written(output, plan_record(made.parts), made.expected(), by, reason, f"audit run --plan {quoted(output)}")
 
 
 @takes("plan freeze tabular", TabularPlan, MethodOptions)
@@ -64,10 +64,9 @@ def freeze_rows(*, output: Path, by: str, reason: str, config: Path | None, **op
 
 def _require_new(output: Path) -> None:
     """Refuse a file that exists, or a wrong ending, before the work."""
-    from auditor.run import freeze
-
     must_be_new(output, "exists already; a frozen plan is not overwritten. Give another file.")
-    freeze.dumps({}, output.suffix)
+    if output.suffix != ".json":
+        raise ConfigError(f"--output must end in .json: frozen plans are written as JSON. Got {output}.")
 
 
 def _written(output: Path, record: Mapping[str, Any], expected: object, by: str, reason: str, following: str) -> int:
@@ -76,7 +75,7 @@ def _written(output: Path, record: Mapping[str, Any], expected: object, by: str,
     from auditor.run import freeze
 
     body = freeze.freeze(record, by=by, reason=reason, expected=msgspec.to_builtins(expected))
-    write_bytes(output, freeze.dumps(body, output.suffix).encode("utf-8"))
+    write_bytes(output, freeze.dumps(body).encode("utf-8"))
     lines = [str(output), f"SHA-256 of the plan: {body['sha256']}", *planned.lines(body.get("expected"))]
     if not by:
         lines.append("Nobody is named (--by).")

@@ -55,6 +55,7 @@ def report(
     """Render RUN's report again from its record; the model is not called."""
     from auditor.agent.session import SESSION
     from auditor.cli.agent import report_session
+    from auditor.contrib.imports import mapping
     from auditor.run.result import load
 
     path = find_intact(run, outcomes=True)
@@ -94,22 +95,14 @@ def report(
                 RunFolder.open(path).write_text(REPORT, content)  # the register gets its hash
             else:
                 target.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
-            if name == "answers":
-                _roles_beside(target, path)
+            if name == "answers" and result is not None:
+                roles = mapping.dump(result.answers().roles())  # what the columns say
+                target.with_suffix(mapping.BESIDE).write_text(roles, encoding="utf-8")
             say(target)
     if fail_on is None:
         return 0
     sys.stdout.flush()
     return judge(record, fail_on, partial=not record.whole)
-
-
-def _roles_beside(target: Path, run: Path) -> None:
-    """Beside a table of answers what its columns say."""
-    from auditor.contrib.imports import mapping
-    from auditor.run.result import load
-
-    roles = mapping.dump(load(run).answers().roles())
-    target.with_suffix(mapping.BESIDE).write_text(roles, encoding="utf-8")
 
 
 def _print(content: str | bytes) -> None:

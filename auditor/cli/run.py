@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,55 +36,34 @@ def run(
     *, format: str, full: bool, config: Path | None, plan: Path | None, dry_run: bool, yes: bool, **options: object
 ) -> int:
     """Run an audit: ask a model the same thing about different people, measure whether the answer changes."""
-    from auditor import run as pipeline
     from auditor.core.record import RunRecord
-    from auditor.run import result
+    from auditor.run import freeze, result
+    from auditor.run.audit import plan_record
     from auditor.run.dryrun import Ahead
-    from auditor.run.preparation import tell_left_out
+    from auditor.run.preparation import prepare, tell_left_out
 
     with_waivers(RunRecord())  # a slip in the file is told before anything is asked
-    if plan is not None:
-        return run_frozen(plan, options, format=format, full=full, dry_run=dry_run, yes=yes)
-    chosen = resolve(options, config)
+    frozen = None if plan is None else freeze.load(plan)
+    if frozen and options.get("full_plan"):
+        raise ConfigError("--full-plan belongs to audit plan freeze: a frozen plan says what is asked.")
+    chosen = resolve(options, config) if frozen is None else freeze.with_flags(frozen, options)
     if chosen.task in BENCHMARKS:
         return benchmarks.ask(chosen, format, dry_run=dry_run, yes=yes)
     _spare_memory(chosen)
     if dry_run:
         return _outlook(chosen, format)
-    made = Ahead(pipeline.prepare(chosen))
+    made = Ahead(prepare(chosen))
     agreed(made, chosen, yes=yes)
-    parts = made.narrowed.parts
+    parts = made.narrowed.parts if frozen is None else made.parts
+    further: dict[str, object] = {}
+    if frozen is not None:
+        about = freeze.reference(frozen, plan_record(parts))
+        for row in about["deviations"]:
+            say(f"deviation from the frozen plan: {row['what']}", to=sys.stderr)
+        further = {"frozen": about}
     tell_left_out(parts, Draw())
-    return finish(result.in_folder(parts, observe=Draw()), format=format, fail_on=chosen.fail_on, full=full)
-
-
-def run_frozen(
-    path: Path,
-    flags: Mapping[str, object],
-    *,
-    format: str = "terminal",
-    full: bool = False,
-    dry_run: bool = False,
-    yes: bool = True,
-) -> int:
-    """Run the frozen plan of a file; ``flags``, fields of `Plan` that change it, are recorded as deviations."""
-    from auditor import run as pipeline
-    from auditor.run import freeze, result
-    from auditor.run.dryrun import Ahead
-
-    frozen = freeze.load(path)
-    if flags.get("full_plan"):
-        raise ConfigError("--full-plan belongs to audit plan freeze: a frozen plan says what is asked.")
-    plan = freeze.with_flags(frozen, flags)
-    if dry_run:
-        return _outlook(plan, format)
-    parts = pipeline.prepare(plan)
-    agreed(Ahead(parts), plan, yes=yes)
-    about = freeze.reference(frozen, pipeline.plan_record(parts))
-    for row in about["deviations"]:
-        say(f"deviation from the frozen plan: {row['what']}", to=sys.stderr)
-    done = result.in_folder(parts, observe=Draw(), further={"frozen": about})
-    return finish(done, format=format, fail_on=plan.fail_on, full=full)
+    done = result.in_folder(parts, observe=Draw(), further=further)
+    return finish(done, format=format, fail_on=chosen.fail_on, full=full)
 
 
 def _spare_memory(plan: Plan) -> None:
@@ -195,19 +174,17 @@ def generate(*, format: str, config: Path | None, **options: object) -> int:
 
 def _counts(path: Path) -> dict[str, int]:
     """Texts, variants, and those that the check of variants keeps; placebos and further wordings apart."""
-    from auditor.core.types import is_beside, text_of
+    from auditor.core.types import text_of
+    from auditor.run.state import sizes
     from auditor.store.folder import RunFolder
 
     texts: set[str] = set()
-    variants = valid = placebos = 0
+    counts: Counter[str] = Counter()
     for case, checks in RunFolder.open(path).cases():
         texts.add(text_of(case.id))
-        for variant in case.variants:
-            kept = variant.id not in checks or checks[variant.id].status != "invalid"
-            placebos += kept and is_beside(variant)
-            variants += not is_beside(variant)
-            valid += kept and not is_beside(variant)
-    return {"texts": len(texts), "variants": variants, "valid": valid, "placebos": placebos}
+        counts += sizes(case.variants, checks)
+    names = {"variants": "variants", "valid": "valid", "placebos": "placebos_valid"}
+    return {"texts": len(texts)} | {shown: counts[name] for shown, name in names.items()}
 
 
 @takes("resume", Plan)

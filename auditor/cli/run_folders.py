@@ -1,7 +1,4 @@
-"""Runs at the command line: folders found by name, consent, and the exit code of a run.
-
-Consent is asked before money is spent, and before what a folder names is run or sent its texts.
-"""
+"""Runs at the command line: folders found by name, consent before money is spent or code runs, exit codes."""
 
 from __future__ import annotations
 
@@ -42,11 +39,7 @@ def is_run(name: Path) -> bool:
 
 
 def find_run(name: Path, *, outcomes: bool = False, begun: tuple[str, ...] = ("plan.json",)) -> Path:
-    """The run folder: a path, or a name under ``reports/``.
-
-    Folders with tables of recorded outcomes (``audit ll144``) hold no prompts and answers: only commands that say
-    ``outcomes`` get them. ``begun`` are the files that show that ``latest`` has something a command can take.
-    """
+    """Return the run folder of a path, a name under ``reports/`` or ``latest``; with ``outcomes`` also of tables."""
     from auditor.run.outcome_folder import is_outcomes
     from auditor.store.folder import RunFolder
 

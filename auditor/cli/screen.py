@@ -59,10 +59,7 @@ def say(*lines: object, to: TextIO | None = None) -> None:
 
 
 def complain(message: object, below: str = "") -> None:
-    """One clear paragraph on stderr; below it, on a line of its own and unbroken, a command to run.
-
-    Lines after the first are set in: nothing in ``message`` looks like what stands ``below``.
-    """
+    """Write one paragraph on stderr, and ``below`` it, unbroken and not set in, a command to run."""
     text = inline(f"audit: {message}")
     lines = textwrap.wrap(text, 100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     if below.startswith(" "):  # a quoted line with a mark below it
@@ -201,10 +198,7 @@ class Draw:
 
 
 def describe(event: Progress, elapsed_s: float, before: int = 0) -> str:
-    """One line: phase, model, done/planned, rate, cached, failed, cost, time left.
-
-    ``before`` were done when ``elapsed_s`` began.
-    """
+    """Return one line of progress; ``before`` were done when ``elapsed_s`` began."""
     parts = [event.phase + (f" {event.model}" if event.model else "")]
     parts.append(f"{event.done:,}" + (f"/{event.planned:,}" if event.planned is not None else ""))
     rate = (event.done - before) / elapsed_s if elapsed_s > 1 else 0.0

@@ -74,13 +74,7 @@ def settings_of(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def plan_of(values: Mapping[str, object], config: Path | None = None) -> TabularPlan:
-    """The plan that the options of ``audit tabular`` make, on the table ``[tabular]`` of ``audit.toml``.
-
-    Raises
-    ------
-    ConfigError
-        No data or no model is given.
-    """
+    """Return the plan that the options of ``audit tabular`` make, on the table ``[tabular]`` of ``audit.toml``."""
     from auditor.core.errors import AuditError, ConfigError
 
     file = config or (FILE if FILE.exists() else None)

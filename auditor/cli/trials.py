@@ -226,23 +226,9 @@ def _show(task: str, done: Compared, format: str) -> int:
         {m: {g: s.ranks[g] / n for g, n in s.of.items()} for m, s in done.seen.items()},
         done.impact,
     )
-    values: dict[str, object] = {
-        "path": str(done.path),
-        "kind": done.kind,
-        "complete": done.complete,
-        "texts": done.texts,
-        "claims": msgspec.to_builtins(done.claims),
-        **done.spent,
-        "seen": {model: one.as_record() for model, one in done.seen.items()},
-        "position": {model: done.position(model) for model in done.seen},
-        "impact": {
-            model: {row.count.category: None if row.ratio is None else float(row.ratio) for row in table.rows}
-            for model, table in done.impact.items()
-        },
-    }
     (done.path / "report.html").write_text(html.write(document), encoding="utf-8")
-    put(values, format, document)
-    say(f"Report: {Path(done.path) / 'report.html'}", to=sys.stderr)
+    put({**RunFolder.open(done.path).record()}, format, document)
+    say(f"Report: {done.path / 'report.html'}", to=sys.stderr)
     if not done.complete:
         say(f"Incomplete: {done.reason}. Go on with: audit resume {quoted(done.path)}", to=sys.stderr)
     return 0 if done.complete else 3

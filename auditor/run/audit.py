@@ -42,10 +42,7 @@ async def run_audit(
 
 
 async def to_record(loop: Loop, *, alone: bool = True) -> RunRecord:
-    """Run ``loop`` to its record, and write that; what is interrupted has one too.
-
-    A run that is one of several (``alone`` off) asks about nothing again, and may have got no answer.
-    """
+    """Run ``loop`` to its record and write that; one of several (``alone`` off) confirms nothing."""
     from auditor.run.run_record import build
 
     started, clock = datetime.now(UTC), time.monotonic()

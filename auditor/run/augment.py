@@ -1,9 +1,4 @@
-"""Retraining data from the violations of a run (ASTRAEA, §7, RQ3 and RQ4).
-
-A row is a text of a case in which an answer changed, original or variant, with the label that both should get:
-the one the data or the grammar gives, else the model's own answer to the original. Training on both texts with
-one label is the repair the paper measures; whether it helps a given model has to be measured again.
-"""
+"""Retraining data (ASTRAEA, §7, RQ3 and RQ4): texts whose answer changed, both sides with one label."""
 
 from __future__ import annotations
 

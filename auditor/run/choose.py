@@ -50,17 +50,6 @@ class Seen:
     heard: set[Key] = field(default_factory=set)  # questions that were asked, now or before
     not_asked: int = 0
 
-    def as_record(self) -> dict[str, object]:
-        """Plain data."""
-        return {
-            "answers": dict(self.answers),
-            "not_asked": self.not_asked,
-            "chosen": dict(self.chosen),
-            "top": dict(self.top),
-            "rankings": dict(self.of),
-            "mean_rank": {group: self.ranks[group] / n for group, n in self.of.items()},
-        }
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compared:
@@ -82,6 +71,20 @@ class Compared:
         places = [p for p in sorted(chosen) if p != TIE]
         total = chosen.total()
         return (chosen[places[0]] - chosen[places[-1]]) / total if total and len(places) > 1 else None
+
+    def panels(self, model: str) -> dict[str, object]:
+        """What ``run.json`` holds of the answers of one model."""
+        seen, rows = self.seen[model], self.impact[model].rows if model in self.impact else ()
+        return {
+            "answers": dict(seen.answers),
+            "not_asked": seen.not_asked,
+            "chosen": dict(seen.chosen),
+            "top": dict(seen.top),
+            "rankings": dict(seen.of),
+            "mean_rank": {group: seen.ranks[group] / n for group, n in seen.of.items()},
+            "position": self.position(model),
+            "impact": {row.count.category: None if row.ratio is None else float(row.ratio) for row in rows},
+        }
 
 
 def compare(plan: Plan, candidates: int, repeats: int, observe: Observer = silent) -> Compared:
@@ -260,7 +263,7 @@ def _record(
         "models": {
             name: {"counts": dict(one.answers), "answers": dict(one.chosen)} | spoken for name, one in done.seen.items()
         },
-        "panels": {"kind": done.kind, **{name: one.as_record() for name, one in done.seen.items()}},
+        "panels": {"kind": done.kind, **{name: done.panels(name) for name in done.seen}},
         "vocabulary": {
             "favourable": None,
             "attributes": sorted({c.attribute for c in done.claims}),

@@ -1,9 +1,4 @@
-"""``audit doctor``: whether a model can be audited, found out in a handful of calls.
-
-Asked are prompts of a task, as an audit asks them, through the same client without its cache: the first pairs of its
-positive control once, and the first of these texts twice more. A task without control texts is asked about three texts.
-What fails in passing is asked again as in a run.
-"""
+"""``audit doctor``: whether a model can be audited, by a few prompts of a task, asked as a run asks them."""
 
 from __future__ import annotations
 
@@ -69,7 +64,6 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     checks: tuple[Check, ...]
     calls: int
     repeated: int
-    facts: Mapping[str, object]  # figures behind the texts
     exit_code: int  # 0, 2 or 3
     summary: str
 
@@ -151,7 +145,7 @@ class _Examination:
         self.checks: list[Check] = []
         self.responses: list[Response] = []
         self.calls = self.repeated = 0
-        self.facts: dict[str, object] = {}
+        self.came = self.read = 0  # answers, and those that could be read
         self.judged: PositiveControl | None = None
         self.alike = False  # all answers are one
 
@@ -160,11 +154,10 @@ class _Examination:
 
     def result(self, *, usable: bool) -> Examined:
         failed = any(r.error is not None for r in self.responses) or any(c.status == "failed" for c in self.checks)
-        came, read = (self.facts.get(name, 0) for name in ("answers", "read"))
-        code = UNUSABLE if not usable else INCOMPLETE if failed or read != came else OK
+        code = UNUSABLE if not usable else INCOMPLETE if failed or self.read != self.came else OK
         summary = SUMMARIES[code]
-        if usable and read != came:
-            summary = f"The model answers, but only {read} of {came} answers could be read: see above."
+        if usable and self.read != self.came:
+            summary = f"The model answers, but only {self.read} of {self.came} answers could be read: see above."
         elif usable and self.judged and not self.judged.seen:
             summary = "The model answers, but an audit would show little: its positive control was not seen."
         elif code == OK and self.alike:
@@ -177,7 +170,6 @@ class _Examination:
             checks=tuple(self.checks),
             calls=self.calls,
             repeated=self.repeated,
-            facts=self.facts,
             exit_code=code,
             summary=summary,
         )
@@ -200,11 +192,9 @@ class _Examination:
         finally:
             await model.aclose()
         reported = sorted({r.model_reported for r in self.responses if r.model_reported})
-        self.facts["reported"] = reported
         if first.error is not None:
             self.note("key and server" if first.error in OF_SERVER else "answer", "failed", first.detail)
             return False
-        self.facts["parameters_changed"] = dict(model.changed)
         answered = sum(r.error is None for r in self.responses)
         lost = next((r for r in self.responses if r.error is not None), None)
         by = f" by {model.server}" if model.server else ""
@@ -224,7 +214,7 @@ class _Examination:
         read = [self.task.read(r.output or "", model.style) for r in came]
         ok = [a for a in read if a.status == "ok"]
         cut = sum(r.cut_off and a.status != "ok" for r, a in zip(came, read, strict=True))
-        self.facts |= {"answers": len(came), "read": len(ok), "cut_off": cut}
+        self.came, self.read = len(came), len(ok)
         values = ", ".join(sorted({_value(a.value) for a in ok})) or "none"
         said = f"{len(ok)} of {plural(len(came), 'answer')} could be read ({values}){cut_off(cut)}"
         if ok:
@@ -258,7 +248,6 @@ class _Examination:
         pairs = list(zip(answers[::2], answers[1::2], strict=True))
         made = run_controls.judged(task, preparation.oracle_of(Plan(), task), self.responses[0].format, pairs)
         self.judged = made = alike(made, kinds, came)
-        self.facts["positive_control"] = msgspec.to_builtins(made)
         if made.seen:
             self.note("positive control", "ok", run_checks.pairs_said(made))
             return
@@ -269,7 +258,6 @@ class _Examination:
         """Whether one prompt got one answer."""
         outputs = [r.output for r in self.responses[:REPEATS] if r.output is not None]
         texts, labels = len(set(outputs)), len({self.task.read(output, model.style).value for output in outputs})
-        self.facts |= {"repeats": len(outputs), "distinct_texts": texts, "distinct_answers": labels}
         said = f"one prompt, {plural(len(outputs), 'time')}: "
         declared = "; the adapter declares the model deterministic" if model.deterministic else ""
         if len(outputs) < 2:
@@ -283,7 +271,6 @@ class _Examination:
     def scores(self, model: Model) -> None:
         """Whether scores of labels can be had."""
         scored = [r.scores for r in self.responses if r.scores]
-        self.facts["label_scores"] = dict(scored[0]) if scored else None
         if scored:
             shares = ", ".join(f"{label} {share:.3f}" for label, share in scored[0].items())
             bring = "every answer brings" if len(scored) == len(self.responses) else "some answers bring"
@@ -298,7 +285,6 @@ class _Examination:
         """Latency, and what the server says about its limits."""
         times = [r.latency_s for r in self.responses if r.output is not None]
         median, headers = statistics.median(times), model.rate_headers
-        self.facts |= {"latency_s": {"median": median, "max": max(times)}, "rate_headers": dict(headers)}
         self.note("latency", "ok", f"median {median:.2f} s, slowest {max(times):.2f} s")
         limits = ", ".join(f"{name} {value}" for name, value in sorted(headers.items()) if "reset" not in name)
         self.note("rate limits", "ok" if headers else "skipped", limits or "the server says none")
@@ -316,14 +302,12 @@ class _Examination:
             tokens_in = statistics.fmean(map(estimated_tokens, prompts))
             out, source = model.max_tokens(prompts[0].format), "estimated; the server reports none"
         usage = Usage(tokens_in=round(tokens_in), tokens_out=out)
-        self.facts["tokens_per_call"] = {"in": usage.tokens_in, "out": usage.tokens_out, "source": source}
         self.note("tokens", "ok", f"{usage.tokens_in} in and {usage.tokens_out} out for each call, {source}")
         if price is None:
             unknown = "not known; --max-cost cannot be used without it"
             self.note("price", "note", unknown, "Give it: --price IN,OUT")
             return
         cost = 1000 * price.usd(usage)
-        self.facts["usd_per_1000_calls"] = round(cost, 6)
         dated = f" (list price of {price.as_of})" if price.as_of else ""
         self.note("price", "ok", f"about ${cost:.2f} for 1,000 such calls{dated}; plan an audit with --dry-run")
 

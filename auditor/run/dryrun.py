@@ -28,7 +28,6 @@ from auditor.run.preparation import (
     CANARY_REPLICATES,
     FEW,
     Parts,
-    cheap_said,
     left_out,
     prepare,
     prompt_of,
@@ -48,7 +47,6 @@ R = TypeVar("R", ExpectedModel, ExpectedJudge)
 Checked = tuple[Case, Mapping[str, Check]]
 MOST = 72  # texts that a plan is worked out on; of more, a sample
 FEWEST = 24  # texts that name an attribute: so many are in the sample, or all
-FEW_TEXTS = 24  # that tell how many calls the full plan has
 COUNTED = (
     "cases", "taken", "variants", "valid", "discarded", "placebos", "placebos_valid", "wordings", "wordings_valid",
 )  # fmt: skip
@@ -74,10 +72,9 @@ class Row(NamedTuple):
 class Ahead:
     """The cases of a plan before its run."""
 
-    def __init__(self, parts: Parts, cases: Sequence[Checked] = ()) -> None:
+    def __init__(self, parts: Parts, made: tuple[Sequence[Checked], dict[str, float]] | None = None) -> None:
         self.parts = parts
-        self._weights = _sample(parts)
-        self._cases = cases  # of the sample, where they were made
+        self._cases, self._weights = made or ((), _sample(parts))  # of the sample
         self._rows: list[Row] = []
 
     @property
@@ -124,7 +121,7 @@ class Ahead:
         for case, checks in self._cases:
             if fewer := tuple(v for v in case.variants if lacking.keys().isdisjoint(v.attributes)):
                 kept.append((dataclasses.replace(case, variants=fewer), checks))
-        return Ahead(left, kept)
+        return Ahead(left, (kept, self._weights))
 
     def lacking(self) -> tuple[dict[str, dict[str, int]], tuple[str, ...]]:
         """The attributes with too few texts for a difference of 30 points, and the others."""
@@ -196,27 +193,9 @@ class Ahead:
             judge=judge,
             calls_whole=whole if limit else 0,
             limit=limit,
-            left_out=" ".join(left_out(parts, self._full_calls())),
+            left_out=" ".join(left_out(parts)),
             power=self._power(tallies),
         )
-
-    def _full_calls(self) -> int | None:
-        """How many calls ``--full-plan`` asks, worked out on a few texts; None where they are not known."""
-        parts = self.parts
-        if parts.open is None or not parts.texts or not cheap_said(parts):
-            return None
-        few = Random(f"{parts.plan.seed}:full").sample(parts.texts, min(FEW_TEXTS, len(parts.texts)))
-        plan = parts.open.but(full_plan=True).settled(slow=True, looks=True)
-        parts = remade(dataclasses.replace(parts, open=None), plan=plan, texts=few)
-        asked = [
-            _Prompts(tally=tally) for tally in map(State(dataclasses.replace(parts, models=[])).tally, parts.models)
-        ]
-        for row in Ahead(parts).rows:
-            for variant in row.asked:
-                for one in asked:
-                    one.add(parts, variant.input, len(self.parts.texts) / len(few), once=is_wording(variant))
-        further = sum(asked_further(self.parts, one.tally) for one in asked)
-        return parts.task.calls * round(sum(one.number for one in asked) + further)
 
     def _question(self) -> Question:
         parts = self.parts

@@ -11,13 +11,11 @@ service, a letter.
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-import tomli_w
 from pydantic import BaseModel, ConfigDict, Field
 
 from auditor._version import __version__
@@ -48,8 +46,8 @@ class Frozen(BaseModel):
     tool_version: str
     code_sha256: str
     settings: dict[str, Any] = Field(alias="plan")
-    unset: tuple[str, ...] = ()
-    inputs: dict[str, Any]  # as in ``plan.json``, without missing values
+    unset: tuple[str, ...] = ()  # of plans of 0.2, written as TOML, which has no missing values
+    inputs: dict[str, Any]  # as in ``plan.json``
     fingerprints: dict[str, Any]
     expected: dict[str, Any] = {}  # cases, calls, and the effect that can be seen; empty in plans of earlier versions
     sha256: str
@@ -90,13 +88,12 @@ def freeze(
         "reason": reason,
         "tool_version": __version__,
         "code_sha256": code_sha256()["sha256"],
-        "plan": _without_none(settings),
-        "unset": sorted(k for k, v in settings.items() if v is None),
-        "inputs": _without_none(plan_record["inputs"]),
+        "plan": settings,
+        "inputs": plan_record["inputs"],
         "fingerprints": dict(plan_record["fingerprints"]),
     }
     if expected:
-        body["expected"] = _without_none(expected)
+        body["expected"] = expected
     return body | {"sha256": digest(_plain(body))}
 
 
@@ -104,30 +101,9 @@ def _plain(value: object) -> Any:
     return json.loads(json.dumps(value, sort_keys=True, allow_nan=False))
 
 
-def _without_none(value: object) -> Any:
-    # TOML has no missing values, and both forms must hash alike.
-    if isinstance(value, Mapping):
-        return {str(k): _without_none(v) for k, v in value.items() if v is not None}
-    if isinstance(value, list | tuple):
-        return [_without_none(v) for v in value if v is not None]
-    return value
-
-
-def dumps(body: Mapping[str, object], suffix: str) -> str:
-    """Write a frozen plan as ``.toml`` or ``.json``."""
-    if suffix == ".json":
-        return json.dumps(body, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
-    if suffix != ".toml":
-        raise ConfigError(f"--output must end in .toml or .json; got {suffix or 'no ending'!r}")
-    head = "# A frozen plan. Any change breaks sha256; freeze anew instead: audit plan freeze\n"
-    text = head + tomli_w.dumps(body)
-    try:
-        same = _plain(from_toml(text)) == _plain(dict(body))
-    except (tomllib.TOMLDecodeError, UnicodeError):
-        same = False
-    if not same:
-        raise ConfigError("a text in this plan cannot be written as TOML. Write it as JSON: --output plan.json")
-    return text
+def dumps(body: Mapping[str, object]) -> str:
+    """Write a frozen plan as JSON."""
+    return json.dumps(body, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def load(path: Path) -> Frozen:
@@ -183,7 +159,7 @@ def reference(frozen: Frozen, plan_record: Mapping[str, object]) -> dict[str, An
 def deviations(frozen: Frozen, plan_record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Settings, inputs, models and code that are not as frozen: ``{"what", "planned", "actual"}`` each."""
     rows = _settings(frozen.settings, plan_record["plan"])
-    rows += _different("input: ", _flat(frozen.inputs), _flat(_without_none(plan_record["inputs"])))
+    rows += _different("input: ", _flat(frozen.inputs), _flat(plan_record["inputs"]))
     rows += _different("model: ", frozen.fingerprints, plan_record["fingerprints"])
     before = {"code of the tool": frozen.code_sha256, "version of the tool": frozen.tool_version}
     now = {"code of the tool": code_sha256()["sha256"], "version of the tool": __version__}
@@ -191,7 +167,7 @@ def deviations(frozen: Frozen, plan_record: Mapping[str, Any]) -> list[dict[str,
 
 
 def _settings(planned: Mapping[str, object], actual: Mapping[str, object]) -> list[dict[str, Any]]:
-    old, new = (_flat(_without_none({k: v for k, v in s.items() if k not in OPERATIONAL})) for s in (planned, actual))
+    old, new = (_flat({k: v for k, v in s.items() if k not in OPERATIONAL}) for s in (planned, actual))
     # An empty list, or mapping, says no more than a setting that is not there.
     return _different("setting: ", *({k: v for k, v in s.items() if v not in ([], {})} for s in (old, new)))
 

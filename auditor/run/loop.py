@@ -1,8 +1,4 @@
-"""The loop of an audit: the one module that knows the order of the stages.
-
-Cases stream through in rounds: ask the suite, gate the variants, journal them, ask each model every
-distinct prompt, judge, tell the suite. Statistics, confirmation and reports come after the last round.
-"""
+"""The loop of an audit, and the one module that knows the order of the stages; statistics come after the last round."""
 
 from __future__ import annotations
 
@@ -269,10 +265,7 @@ def _replicates(answers: Sequence[Answer]) -> Replicates:
 
 
 def hidden(case: Case, verdicts: Sequence[Verdict], checks: Mapping[str, Check]) -> list[bool | None]:
-    """The ``hidden`` of each verdict, as `auditor.measure.interactions.mark_hidden` sets it.
-
-    Most cases have no joint violation, and then nothing of them is hidden.
-    """
+    """Return the ``hidden`` of each verdict (`mark_hidden`); most cases have no joint violation."""
     if any(v.order > 1 and v.outcome == "violation" for v in verdicts):
         from auditor.measure.interactions import mark_hidden
 

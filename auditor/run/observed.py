@@ -148,11 +148,7 @@ def _parts_of(variant: Variant, by_choices: Mapping[frozenset[Any], str]) -> lis
 
 
 def outcomes(task: Task, counts: Mapping[str, int]) -> tuple[str, ...]:
-    """The labels whose share is compared between groups.
-
-    The favourable one; of two labels "positive" or else the first one, because the other mirrors it; of many
-    the twelve that were given most often, as ``counts`` says.
-    """
+    """Return the labels that are compared: the favourable one, one of two, or the twelve most frequent."""
     if not task.labels:
         return ()
     if task.favourable is not None:

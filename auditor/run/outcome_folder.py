@@ -1,8 +1,4 @@
-"""Run folders for tables of recorded outcomes (``audit ll144 --out DIR``): plan, record, page, hashes.
-
-No model is asked and no text is altered, so the journals of such a folder are empty; what it rests on is the file of
-outcomes, named by its SHA-256.
-"""
+"""Run folders for tables of recorded outcomes (``audit ll144 --out DIR``); their journals are empty."""
 
 from __future__ import annotations
 

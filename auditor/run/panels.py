@@ -1,9 +1,4 @@
-"""Candidates side by side: which of two is better, in both orders, and rankings of several, in rotated orders.
-
-Candidates are versions of one text, so that nothing but who it is about (or a placebo edit) tells them apart. What a
-version gets (chosen or not, first place or not) is a number in the same table as any answer, and the claims are net
-differences of it: between groups, whichever the text named, with placebo edits taken out.
-"""
+"""Candidates next to each other: versions of one text, shown in both orders or in rotated ones."""
 
 from __future__ import annotations
 

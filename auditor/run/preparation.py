@@ -161,10 +161,10 @@ def remade(parts: Parts, *, plan: Plan | None = None, texts: Sequence[SourceText
     )
 
 
-def left_out(parts: Parts, whole: int | None = None) -> list[str]:
+def left_out(parts: Parts) -> list[str]:
     """What a plan leaves out, and that it has too few texts to decide anything, in sentences."""
     plan, few = parts.plan, parts.facts.get(FEW, {})
-    said = [*filter(None, [cheap_said(parts, whole)])]
+    said = [*filter(None, [cheap_said(parts)])]
     if few:
         named = words.listing([f"{name} ({one['texts']} of {one['needed']})" for name, one in few.items()])
         said.append(
@@ -189,14 +189,13 @@ def left_out(parts: Parts, whole: int | None = None) -> list[str]:
     return said
 
 
-def cheap_said(parts: Parts, whole: int | None = None) -> str:
+def cheap_said(parts: Parts) -> str:
     """Say what is asked by default where a model costs money or time; "" where the plan sets the limit of calls."""
     plan = parts.plan
     if parts.open is None or plan.max_calls == parts.open.max_calls:
         return ""
     stops = " and stops when every claim is decided" if plan.until_decided else ""
-    every = "everything" if whole is None else f"about {whole:,}"
-    return f"Asks at most {plan.max_calls:,} calls{stops}; --full-plan asks {every}."
+    return f"Asks at most {plan.max_calls:,} calls{stops}; --full-plan asks everything."
 
 
 def tell_left_out(parts: Parts, observe: Observer) -> None:

@@ -7,6 +7,7 @@ import html
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from auditor.core.errors import ConfigError, MissingDependency
@@ -33,10 +34,7 @@ TEXTS = "texts.jsonl"  # in the folder of a run whose texts stood in no file
 
 
 class Result:
-    """One finished audit: the typed record ``run``, its folder if one was written, access by id, verdicts.
-
-    Verdicts of a callable are read when they are first asked for.
-    """
+    """One finished audit: the typed record ``run``, its folder if one was written, access by id, verdicts."""
 
     def __init__(
         self, run: RunRecord, *, path: Path | None, evidence: Any, verdicts: Sequence[Any] | Callable[[], Iterable[Any]]
@@ -158,11 +156,11 @@ def in_folder(
     parts: Parts,
     *,
     observe: Observer,
-    further: Mapping[str, object] | None = None,
+    further: Mapping[str, object] = MappingProxyType({}),
     begun: Callable[[Path], None] = lambda path: None,
 ) -> Result:
     """Run ``parts`` in a new run folder: ``further`` goes into its plan, ``begun`` gets it before anything is asked."""
-    with RunFolder.create(Path(parts.plan.out), plan_record(parts) | dict(further or {})) as folder:
+    with RunFolder.create(Path(parts.plan.out), plan_record(parts) | dict(further)) as folder:
         begun(folder.path)
         return run_sync(lambda: _run(folder, parts, observe))
 
@@ -238,10 +236,7 @@ def resume(path: Path, *, observe: Observer = silent, limits: Mapping[str, Any] 
 
 
 def score(path: Path, responses: Path, *, observe: Observer = silent) -> Result:
-    """Judge recorded answers to the prompts that `generate` wrote in ``path``.
-
-    The result is written into ``path`` if it holds no result yet, else into a new run folder beside it.
-    """
+    """Judge recorded answers to the prompts that `generate` wrote in ``path``, there or in a new folder."""
     from auditor import models
 
     stored = RunFolder.open(path)

@@ -1,7 +1,4 @@
-"""Rounds of cases, made and checked: beside the edits stand placebo variants and further wordings, checked like edits.
-
-A rate says little alone. Placebo edits show how often *any* edit of that form changes the answer.
-"""
+"""Rounds of cases with placebo variants and further wordings, made and checked."""
 
 from __future__ import annotations
 
@@ -88,10 +85,7 @@ def gated(
 
 
 def checked(gate: Gate, cases: Sequence[Case]) -> dict[str, Check]:
-    """The check of every variant of ``cases``.
-
-    What lies in a line in front of a text alone, and what the task names as irrelevant, needs no parse.
-    """
+    """Return the check of every variant; edits in a line of their own and irrelevant ones need no parse."""
     fine: dict[str, Check] = {}
     for case in cases:
         end = line_end(case)

@@ -1,8 +1,4 @@
-"""The controls of a run: what is asked for them, and what they showed.
-
-A rate says little alone. Placebo edits show how often *any* edit of that form changes the answer; the positive
-control shows that the model's answers can change at all; canaries show whether the model stayed the same.
-"""
+"""The controls of a run: placebo edits, a positive control, canaries; what is asked for them, and what they showed."""
 
 from __future__ import annotations
 
@@ -103,13 +99,7 @@ async def first_look(loop: State) -> bool:
 
 
 async def positive_control(loop: State, *, first: bool = False) -> None:
-    """Ask the task's pairs of texts that must get different answers.
-
-    They differ in what the task is about (a review that praises and one that damns), so that a model which answers
-    both alike cannot show an effect of anything. Each format is a way of asking on its own, and each must be able to
-    show one. With ``first`` every prompt is asked once, of as many pairs as leave most of `MOST_CALLS` for texts. A
-    provider's batch takes up to a day, so that it holds the whole control.
-    """
+    """Ask the task's pairs of texts that must get different answers; with ``first`` a few of them once."""
     pairs = loop.parts.task.controls if loop.plan.protocol == "default" else ()
     if loop.status_reason or not pairs:
         return

@@ -89,12 +89,7 @@ def stages(
     facts: dict[str, Any],
     parser: Parser | None = None,
 ) -> Stages:
-    """What makes the cases of ``plan``; ``facts`` says what shapes them.
-
-    A suite of another package is called with those of `OFFERED` that its signature names. Its variants are judged by
-    its own ``checks`` where it has them, else by the gate of the plan; placebo variants are those of its method
-    ``placebos``, where it has one.
-    """
+    """Build what makes the cases of ``plan``; plug-in suites get what they name of `OFFERED`."""
     from auditor.text.parse import Parser
 
     if plan.suite == "grammar":

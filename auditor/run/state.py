@@ -329,10 +329,7 @@ class State:
         counts.update(sizes(case.variants, checks))
 
     async def responses(self, tally: Tally, requests: Sequence[Request], *, further: bool = False) -> list[Response]:
-        """Ask one model; all that it answered is in the journal before it is handed back.
-
-        ``further`` are prompts of controls, which were counted at the beginning.
-        """
+        """Ask one model; answers are journaled first. ``further`` are prompts of controls, counted before."""
         if not further:
             asked = {pair_number((r.prompt.sha256, r.replicate)) for r in requests}
             tally.planned += sum(number not in tally.seen for number in asked)

@@ -1,8 +1,4 @@
-"""Cases made by several workers: processes of this machine, or actors of a Ray cluster.
-
-A case depends on its seed text and the plan alone, so seeds can be spread over workers in chunks. The chunks
-come back in their order, and a run has the same cases, checks and figures whatever made them.
-"""
+"""Cases made by processes of this machine or actors of a Ray cluster; chunks of seeds come back in their order."""
 
 from __future__ import annotations
 
@@ -69,15 +65,11 @@ class Worker:
         )
 
 
-_WORKERS: dict[str, Worker] = {}
+_HERE: list[Worker] = []  # that of this process
 
 
-def make_chunk(plan: Mapping[str, object], seeds: Sequence[SourceText]) -> Made:
-    """`Worker.make` in a worker process, which keeps its worker for the next chunk."""
-    key = repr(sorted(plan.items()))
-    if key not in _WORKERS:
-        _WORKERS[key] = Worker(plan)
-    return _WORKERS[key].make(seeds)
+def _make_here(seeds: Sequence[SourceText]) -> Made:
+    return _HERE[0].make(seeds)
 
 
 class Spread(Source):
@@ -86,14 +78,13 @@ class Spread(Source):
     def __init__(
         self,
         parts: Parts,
-        submit: Callable[[Mapping[str, object], Sequence[SourceText]], Awaitable[Made]],  # of a plan and seeds
+        submit: Callable[[Sequence[SourceText]], Awaitable[Made]],
         *,
         workers: int,
         close: Callable[[], None],
     ) -> None:
         super().__init__(parts)
         self._submit, self._close = submit, close
-        self._plan = parts.plan.as_dict()
         self._ahead = AHEAD * workers
         self._chunks = iter(range(0, len(parts.texts), CHUNK))
         self._flying: deque[Awaitable[Made]] = deque()
@@ -128,7 +119,7 @@ class Spread(Source):
             if start is None:
                 return
             seeds = self._parts.texts[start : start + CHUNK]
-            self._flying.append(asyncio.ensure_future(self._submit(self._plan, seeds)))
+            self._flying.append(asyncio.ensure_future(self._submit(seeds)))
 
     def close(self) -> None:
         """Drop what is under way and let go of the workers."""
@@ -139,8 +130,8 @@ class Spread(Source):
         self._close()
 
 
-def _end_with_parent() -> None:
-    """End this worker process when the one that started it has ended, however it did: nobody waits for the work."""
+def _begin(plan: Mapping[str, object]) -> None:
+    """Build the worker of this process, which ends when the one that started it has ended, however it did."""
     import multiprocessing
     import threading
     from multiprocessing.connection import wait
@@ -153,6 +144,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+    _HERE.append(Worker(plan))
 
 
 def processes(parts: Parts, jobs: int) -> Spread:
@@ -161,13 +153,12 @@ def processes(parts: Parts, jobs: int) -> Spread:
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    pool = ProcessPoolExecutor(
-        max_workers=jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_parent
-    )
+    spawn = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(jobs, spawn, initializer=_begin, initargs=(parts.plan.as_dict(),))
 
-    async def submit(plan: Mapping[str, object], seeds: Sequence[SourceText]) -> Made:
+    async def submit(seeds: Sequence[SourceText]) -> Made:
         try:
-            return await asyncio.get_running_loop().run_in_executor(pool, make_chunk, plan, seeds)
+            return await asyncio.get_running_loop().run_in_executor(pool, _make_here, seeds)
         except BrokenProcessPool:
             raise PluginError(
                 "a worker process ended before it was done. It lacked memory, or the script that started the run lacks "
@@ -194,7 +185,7 @@ def actors(parts: Parts, jobs: int) -> Spread:
     workers = [ray.remote(num_cpus=1)(Worker).remote(parts.plan.as_dict()) for _ in range(jobs)]
     turn = itertools.cycle(workers)
 
-    async def submit(_: Mapping[str, object], seeds: Sequence[SourceText]) -> Made:
+    async def submit(seeds: Sequence[SourceText]) -> Made:
         made: Made = await asyncio.wrap_future(next(turn).make.remote(list(seeds)).future())
         return made
 
@@ -208,10 +199,7 @@ def actors(parts: Parts, jobs: int) -> Spread:
 
 
 def _standing() -> str | None:
-    """The address of a cluster that somebody keeps: ``RAY_ADDRESS``, or one that ``ray start`` began here.
-
-    Ray's own ``auto`` would also join the passing cluster of another run on this machine, and end with it.
-    """
+    """Return the address of a running cluster; Ray's ``auto`` would also join that of another run."""
     if address := os.environ.get("RAY_ADDRESS"):
         return address
     kept = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"  # noqa: S108 - Ray's place

@@ -59,7 +59,7 @@ def test_links_and_commands() -> None:
     [
         ("audit --task sentiment --no-such-option", True),
         ("audit nosuch RUN", True),
-        ("audit plan freeze --output plan.toml --delta 0.02", False),
+        ("audit plan freeze --output plan.json --delta 0.02", False),
         ('audit run --fail-on "hidden > 0, net(gender) > 2%"', False),
         ("audit tabular schema german.csv --max-calls 5", True),
         ("audit compare A B --format markdown > out.md", False),

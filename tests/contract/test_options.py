@@ -25,7 +25,8 @@ from auditor.cli.frame import built, takes
 from auditor.core.errors import ConfigError
 from auditor.core.options import PlanModel, choices
 from auditor.core.plan import Plan, resolve
-from auditor.run import freeze, front, plan_of, result
+from auditor.run import freeze, front, result
+from auditor.run.preparation import plan_of
 from auditor.tables.tabular_plan import MethodOptions, TabularPlan
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -175,10 +176,10 @@ def of_python(values: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> Pla
     return seen.pop()
 
 
-def frozen(plan: Plan, folder: Path, suffix: str) -> Plan:
-    path = folder / f"plan{suffix}"
+def frozen(plan: Plan, folder: Path) -> Plan:
+    path = folder / "plan.json"
     body = freeze.freeze({"plan": plan.as_dict(), "inputs": {}, "fingerprints": {}})
-    path.write_text(freeze.dumps(body, suffix), encoding="utf-8")
+    path.write_text(freeze.dumps(body), encoding="utf-8")
     return freeze.load(path).plan
 
 
@@ -209,9 +210,8 @@ def test_a_setting_is_the_same_from_everywhere(
     assert Plan.of(RUN(arguments(Plan, values))) == plan
     assert of_toml(values, tmp_path) == plan
     assert of_python(values, monkeypatch) == plan
-    for suffix in (".toml", ".json"):
-        kept = {n: getattr(plan, n) for n, option in Plan.flags().items() if option.shapes}
-        assert frozen(plan, tmp_path, suffix) == Plan(**kept)
+    kept = {n: getattr(plan, n) for n, option in Plan.flags().items() if option.shapes}
+    assert frozen(plan, tmp_path) == Plan(**kept)
     assert Plan.from_dict(json.loads(json.dumps(plan.as_dict()))) == plan
 
 

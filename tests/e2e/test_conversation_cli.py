@@ -58,7 +58,7 @@ def test_less_money_for_women_is_found_in_the_argument(tmp_path: Path, server: S
     server.agent = clerk(lowered)
     environment = dict(os.environ) | {"AUDIT_CACHE": str(tmp_path / "c"), "OPENAI_API_KEY": "x"}
     done = audit(
-        *PLAN, "--base-url", server.url, "--max-calls", "9000", "--format", "json", "--out", tmp_path / "runs",
+        *PLAN, "--base-url", server.url, "--max-calls", "5000", "--limit", "40", "--format", "json", "--out", tmp_path / "runs",
         cwd=tmp_path, environment=environment,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

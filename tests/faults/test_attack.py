@@ -342,7 +342,7 @@ def test_how_much_goes_on_at_once_has_a_limit(option: str, place: Path, capsys: 
         "",
         "run --task sentiment --model vader --limit 2",
         "generate --task sentiment --limit 2",
-        "plan freeze --task sentiment --model vader --limit 2 --output frozen.toml",
+        "plan freeze --task sentiment --model vader --limit 2 --output frozen.json",
         "tabular --data rows.csv --target label --protected sex --model python:rows:classify",
     ],
 )

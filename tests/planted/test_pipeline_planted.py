@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 from auditor import Result, SourceText, audit
-from auditor import run as pipeline
 from auditor.core.plan import Plan
 from auditor.core.types import Case, Check
+from auditor.run.loop import Loop
+from auditor.run.preparation import prepare
 from auditor.run.rounds import gated
 from auditor.run.run_record import build
 from auditor.testing.planted import Planted
@@ -118,15 +119,15 @@ class Cached:
 
     def __init__(self) -> None:
         plan = Plan(task="sentiment", attributes=("gender", "nationality"), per_seed=4)
-        parts = pipeline.prepare(plan, seeds=seeds(), models=[])
+        parts = prepare(plan, seeds=seeds(), models=[])
         cases = parts.suite.ask(1000, __import__("random").Random(0))
         cases, checks = gated(plan, cases, parts.gate, None, {})
         self.rows: list[tuple[Case, dict[str, Check]]] = [(c, {v.id: checks[v.id] for v in c.variants}) for c in cases]
 
     def record(self, model: Planted, **options: Any) -> dict[str, Any]:
         plan = Plan(task="sentiment", **options)
-        parts = pipeline.prepare(plan, models=[model], cases=iter(self.rows))
-        loop = pipeline.Loop(parts, None)
+        parts = prepare(plan, models=[model], cases=iter(self.rows))
+        loop = Loop(parts, None)
         asyncio.run(loop.run())
         from datetime import UTC, datetime
 

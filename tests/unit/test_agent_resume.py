@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -31,9 +30,11 @@ SLOW = """
     def classify(text):
         with open("asked.txt", "a") as file:
             file.write(text + "\\n")
-        if len(pathlib.Path("asked.txt").read_text().splitlines()) >= int(os.environ.get("HOLD", "1000000")):
-            time.sleep(600)
-        time.sleep(float(os.environ.get("PAUSE", "0")))
+        if hold := os.environ.get("HOLD"):
+            if len(pathlib.Path("asked.txt").read_text().splitlines()) >= int(hold):
+                if os.environ.get("STOP"):
+                    raise KeyboardInterrupt
+                time.sleep(600)
         return "negative" if "woman" in text.split() or "lady" in text.split() else "positive"
 """
 CODE = "import sys; from auditor.cli.main import run; sys.exit(run(sys.argv[1:]))"
@@ -43,7 +44,7 @@ CODE = "import sys; from auditor.cli.main import run; sys.exit(run(sys.argv[1:])
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with texts and a model; the process stands in it."""
     (tmp_path / "slow_model.py").write_text(textwrap.dedent(SLOW), encoding="utf-8")
-    rows = (json.dumps({"id": s.id, "text": s.text}) + "\n" for s in films(40))
+    rows = (json.dumps({"id": s.id, "text": s.text}) + "\n" for s in films(32))
     (tmp_path / "texts.jsonl").write_text("".join(rows), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -107,8 +108,7 @@ def test_killed_twice_and_gone_on_with_gives_the_report_of_a_whole_session(
     (whole,) = (place / "whole").glob("agent-*")
     total = answers(whole)
     (place / "asked.txt").unlink()
-    cut = place / "cut"
-    folder = killed(place, command("cut"), lambda: any(answers(one) >= 8 for one in cut.glob("agent-*")), PAUSE="0.004")
+    folder = killed(place, command("cut"), lambda: questions(place) >= 40, HOLD="40")
     kept = (folder / "steps.jsonl").read_bytes()
     held = total - 12  # in the fresh run
     ready = folder / "texts-02.jsonl"
@@ -128,65 +128,24 @@ def test_killed_twice_and_gone_on_with_gives_the_report_of_a_whole_session(
     assert total <= questions(place) <= total + 2 * 16, "only what was in flight when it was killed is asked again"
 
 
-def stopped(whole: Path, to: Path, *, keep: int) -> Path:
-    """A copy of a session as it stood while run ``keep`` was asked: its answers half there."""
-    shutil.copytree(whole, to)
-    record = json.loads((to / "session.json").read_text(encoding="utf-8"))
-    record |= {"status": "running", "status_reason": "", "runs": record["runs"][:keep]}
-    last = record["runs"][-1]
-    last |= {"calls": 0, "cost_usd": 0.0, "notes": []}
-    record["spent"]["seconds"] = 50.0
-    (to / "session.json").write_text(json.dumps(record), encoding="utf-8")
-    lines = (to / "steps.jsonl").read_bytes().splitlines(keepends=True)
-    at = next(i for i, s in enumerate(lines) if json.loads(s).get("run") == last["name"])
-    (to / "steps.jsonl").write_bytes(b"".join(lines[: at + 1]))
-    run = to / last["folder"]
-    for name in ("run.json", "report.html", "verdicts.jsonl"):
-        (run / name).unlink(missing_ok=True)
-    responses = (run / "responses.jsonl").read_bytes().splitlines(keepends=True)
-    (run / "responses.jsonl").write_bytes(b"".join(responses[: len(responses) // 2]) + b'{"torn')
-    (run / "spent.json").write_text(json.dumps({"calls": len(responses) // 2}))
-    before = sum(run["calls"] for run in record["runs"][:-1])
-    (to / "spent.json").write_text(json.dumps({"calls": before + len(responses) // 2}))
-    register = to / "runs" / "runs.jsonl"
-    events = register.read_bytes().splitlines(keepends=True)
-    ended = next(i for i, e in enumerate(events) if (r := json.loads(e))["run"] == run.name and r["event"] == "ended")
-    register.write_bytes(b"".join(events[:ended]))
-    known = {json.loads(e)["run"] for e in events[:ended]}
-    for later in (to / "runs").glob("2*"):
-        if later.name not in known:
-            shutil.rmtree(later)
-    for name in ("agent.md", "agent.html"):
-        (to / name).unlink()
-    return to
-
-
-@pytest.fixture
-def whole(place: Path) -> agent.AgentResult:
-    return agent.run(GOAL, model="python:slow_model:classify", data="texts.jsonl", out="whole", cache=False)
-
-
-def test_a_session_that_ended_is_not_gone_on_with(whole: agent.AgentResult, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ConfigError, match="came to its end"):
-        agent.resume(whole.path)
-    assert cli(["resume", str(whole.path)]) == 2
-    assert "audit report" in capsys.readouterr().err
-    with pytest.raises(RunFolderError, match="holds no session"):
-        agent.resume(whole.path.parent)
+def stopped(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A session that Ctrl-C ended in its first run."""
+    with monkeypatch.context() as patch:
+        patch.setenv("HOLD", "40")
+        patch.setenv("STOP", "yes")
+        with pytest.raises(KeyboardInterrupt):
+            agent.run(GOAL, model="python:slow_model:classify", data="texts.jsonl", out="cut", cache=False)
+    (folder,) = (place / "cut").glob("agent-*")
+    return folder
 
 
 @pytest.mark.parametrize("where", ["responses.jsonl", "steps.jsonl"])
 def test_a_session_in_which_something_was_changed_is_refused(
-    place: Path, whole: agent.AgentResult, capsys: pytest.CaptureFixture[str], where: str
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], where: str
 ) -> None:
-    folder = stopped(whole.path, place / "cut" / "agent-1", keep=1)
-    path = folder / whole.record["runs"][0]["folder"] / where if where == "responses.jsonl" else folder / where
-    text = path.read_text(encoding="utf-8")
-    swapped = (
-        text.replace('"positive"', '"negative"', 5) if path.name == "responses.jsonl" else text.replace("e", "a", 1)
-    )
-    assert swapped != text
-    path.write_text(swapped, encoding="utf-8")
+    folder = stopped(place, monkeypatch)
+    path = next(folder.rglob(where))
+    path.write_text(path.read_text(encoding="utf-8").replace("e", "a", 1), encoding="utf-8")
     before, asked = (folder / "session.json").read_bytes(), questions(place)
     with pytest.raises(RunFolderError, match="is not as it was written"):
         agent.resume(folder)
@@ -196,9 +155,9 @@ def test_a_session_in_which_something_was_changed_is_refused(
 
 
 def test_other_texts_and_limits_are_refused_and_leave_it_as_it_is(
-    place: Path, whole: agent.AgentResult, capsys: pytest.CaptureFixture[str]
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = stopped(whole.path, place / "cut" / "agent-1", keep=1)
+    folder = stopped(place, monkeypatch)
     before = (folder / "session.json").read_bytes()
     assert cli(["resume", str(folder), "--yes", "--max-calls", "3"]) == 2
     assert "leave out --max-calls" in " ".join(capsys.readouterr().err.split())
@@ -231,7 +190,14 @@ def test_ctrl_c_leaves_a_session_that_can_go_on(place: Path, monkeypatch: pytest
     assert [r["purpose"] for r in result.record["runs"]][:2] == ["pilot", "fresh"]
 
 
-def test_a_session_is_verified_with_its_runs(whole: agent.AgentResult, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_session_that_ended_is_verified_with_its_runs_and_reported_as_a_run_is(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = agent.run(GOAL, model="python:slow_model:classify", data="texts.jsonl", out="whole", cache=False)
+    with pytest.raises(ConfigError, match="came to its end"):
+        agent.resume(whole.path)
+    with pytest.raises(RunFolderError, match="holds no session"):
+        agent.resume(whole.path.parent)
     assert cli(["verify", str(whole.path)]) == 0
     assert "its steps, and its 2 runs" in " ".join(capsys.readouterr().out.split())
     for path in (whole.path / "steps.jsonl", whole.path / str(whole.session.runs[0].folder) / "responses.jsonl"):
@@ -241,12 +207,7 @@ def test_a_session_is_verified_with_its_runs(whole: agent.AgentResult, capsys: p
         assert path.name in capsys.readouterr().out
         path.write_bytes(kept)
     assert cli(["verify", str(whole.path), "--head", "0" * 64]) == 2
-
-
-def test_a_session_is_reported_as_a_run_is(
-    whole: agent.AgentResult, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "told.json"
+    out = place / "told.json"
     assert cli(["report", str(whole.path), "--format", "json", "--out", str(out)]) == 0
     assert json.loads(out.read_text(encoding="utf-8"))["id"] == whole.path.name
     capsys.readouterr()

@@ -14,10 +14,6 @@ import pytest
 from auditor import SourceText, agent
 from auditor.agent import figures as measured
 from auditor.agent import session_report
-from auditor.agent.rules import Rules
-from auditor.agent.session import Session
-from auditor.agent.settings import Settings
-from auditor.agent.texts import Pool
 from auditor.agent.values import Entry, Figures, Record, Request, Row
 from auditor.cli.main import run as cli
 from auditor.core.errors import AuthFailed, CallError, UserError
@@ -37,20 +33,6 @@ def quick(out: Path, model: Any = None, goal: str = GOAL, **options: Any) -> age
 
 
 # -- texts and levels ----------------------------------------------------------------------------------
-
-
-def test_the_order_of_texts_is_by_seed_and_equal_texts_count_once() -> None:
-    given = [*films(20), *films(3)]
-    first, again, other = Pool(given, 7), Pool(list(reversed(given)), 7), Pool(given, 8)
-    assert len(first.seeds) == 20
-    assert [s.text for s in first.seeds] == [s.text for s in again.seeds] != [s.text for s in other.seeds]
-    taken = []
-    for _ in range(3):
-        chosen = first.fresh(8)
-        first.take(chosen)
-        taken += [s.text for s in chosen]
-    assert len(taken) == len(set(taken)) == 20
-    assert first.left == 0
 
 
 def test_groups_that_few_texts_name_together_come_from_the_grammar() -> None:
@@ -125,26 +107,6 @@ def test_cost_is_kept_over_the_whole_session(tmp_path: Path) -> None:
     assert sum(r["cost_usd"] for r in result.record["runs"]) == pytest.approx(spent["cost_usd"])
 
 
-def test_each_run_gets_the_seconds_that_are_left(tmp_path: Path) -> None:
-    now = 0.0
-
-    def classify(text: str) -> str:
-        nonlocal now
-        now += 1.0
-        return "negative" if "woman" in text.split() else "positive"
-
-    settings = Settings.of(GOAL, model=classify, data=films(60), out=tmp_path, max_seconds=100_000.0, cache=False)
-    made = Session(settings, observe=lambda event: None, clock=lambda: now)
-    made.end("complete", Rules(made).go())
-    used = 0
-    assert len(made.runs) >= 2
-    for run in made.runs:
-        plan = json.loads((made.path / str(run.folder) / "plan.json").read_text(encoding="utf-8"))["plan"]
-        assert plan["max_seconds"] == 100_000.0 - used
-        used += run.calls
-    assert made.record.spent.seconds == used
-
-
 # -- errors --------------------------------------------------------------------------------------------
 
 
@@ -163,21 +125,15 @@ class Locked(Planted):
         ({"task": "nosuch"}, "nosuch"),
         ({"data": ["The sea is cold.", "It rains."]}, "None of the 2 texts names people by gender"),
         ({"max_seconds": 0}, "no room for a first run"),
-        ({"max_calls": 0}, "no room for a first run"),
+        ({"data": "credit.csv"}, "audit tabular --data"),
         ({"model": Locked(base="constant")}, "answered nothing: wrong key"),
     ],
 )
-def test_a_start_that_fails_says_why_and_leaves_no_folder(tmp_path: Path, options: dict[str, Any], told: str) -> None:
+def test_a_start_that_fails_says_why_and_leaves_no_folder(place: Path, options: dict[str, Any], told: str) -> None:
+    Path("credit.csv").write_text("sex,amount\nmale,100\nfemale,200\n", encoding="utf-8")
     with pytest.raises(UserError, match=told):
-        quick(tmp_path, **options)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_table_is_sent_to_the_command_for_tables(tmp_path: Path) -> None:
-    file = tmp_path / "credit.csv"
-    file.write_text("sex,amount\nmale,100\nfemale,200\n", encoding="utf-8")
-    with pytest.raises(UserError, match="audit tabular --data"):
-        quick(tmp_path / "out", data=str(file))
+        quick(place / "out", **options)
+    assert not list(place.glob("out/*"))
 
 
 def test_a_session_that_fails_after_an_answer_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

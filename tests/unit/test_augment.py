@@ -37,26 +37,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_rows_are_both_sides_of_the_violations_with_the_grammar_s_label(folder: Any) -> None:
     found = augment(folder)
     cases = {case.id: case for case, _ in folder.cases()}
-    task = load("sentiment")
-    assert found.available == len(found.rows) > 4
-    assert len({row.text for row in found.rows}) == len(found.rows)
+    assert found.available == len(found.rows) == len({row.text for row in found.rows}) > 4
     for row in found.rows:
         case = cases[row.case]
-        inputs = {v.id: v.input for v in (case.original, *case.variants)}
-        assert inputs[row.variant] == row.text
-        assert row.label_source == "data"
-        assert row.label == task.read(case.label or "", "text").value
-    # A row of a variant is there only if that variant violated: its side or the original names the nurse.
-    variants = [r for r in found.rows if not r.variant.endswith(".o")]
-    for row in variants:
-        texts = f"{row.text} {cases[row.case].original.input}".lower()
-        assert "registered nurse" in texts
-
-
-def test_top_keeps_cases_with_the_words_only(folder: Any) -> None:
-    found = augment(folder, top=1)
-    assert len(found.tokens) == 1
-    assert all(row.tokens == found.tokens for row in found.rows)
+        assert {v.id: v.input for v in (case.original, *case.variants)}[row.variant] == row.text
+        assert (row.label_source, row.label) == ("data", load("sentiment").read(case.label or "", "text").value)
+        # A variant is there only if it violated: it or the original names the nurse.
+        assert row.variant.endswith(".o") or "registered nurse" in f"{row.text} {case.original.input}".lower()
+    few = augment(folder, top=1)
+    assert len(few.tokens) == 1
+    assert all(row.tokens == few.tokens for row in few.rows)
 
 
 def test_a_share_is_of_the_training_rows_and_drawn_by_seed(folder: Any) -> None:

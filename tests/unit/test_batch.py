@@ -21,7 +21,8 @@ from auditor.models.batch import Batched, request_id
 from auditor.models.budget import Budget, Price, lookup
 from auditor.models.client import Client
 from auditor.models.openai import OpenAIChat
-from auditor.run import estimate, prepare
+from auditor.run.dryrun import estimate
+from auditor.run.preparation import prepare
 from tests.asking import ask, chat
 
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from auditor import run as pipeline
 from auditor.core.errors import PluginError
 from auditor.core.plan import Plan
 from auditor.models.python import PythonFunction
 from auditor.run import state
+from auditor.run.audit import plan_record, run_audit
+from auditor.run.preparation import prepare
 from auditor.store.folder import RunFolder
 from auditor.store.integrity import verify_folder
 
@@ -46,7 +47,7 @@ def parts_of(root: Path, *models: Any) -> Any:
 
     plan = Plan(task="sentiment", out=str(root), attributes=("gender",), cache=False, concurrency=1)
     seeds = [SourceText(id=f"t{n}", text=text) for n, text in enumerate(TEXTS)]
-    return pipeline.prepare(plan, models=models, seeds=seeds)
+    return prepare(plan, models=models, seeds=seeds)
 
 
 def journaled(path: Path) -> dict[str, int]:
@@ -62,8 +63,8 @@ def test_an_interrupt_loses_no_answer_of_a_model_that_is_slow_to_end(tmp_path: P
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: unhandled.append(context))
         models = [PythonFunction(one, name=name) for one, name in ((quick, "quick"), (slow, "slow"))]
         parts = parts_of(tmp_path, *models)
-        with RunFolder.create(tmp_path, pipeline.plan_record(parts)) as folder:
-            task = asyncio.create_task(pipeline.run_audit(parts, folder))
+        with RunFolder.create(tmp_path, plan_record(parts)) as folder:
+            task = asyncio.create_task(run_audit(parts, folder))
             while min(quick.calls, slow.calls) <= 16 and not task.done():
                 await asyncio.sleep(0.001)
             task.cancel()
@@ -93,9 +94,9 @@ def test_an_error_of_one_model_loses_no_answer_of_another(tmp_path: Path) -> Non
     async def go() -> Path:
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: unhandled.append(context))
         parts = parts_of(tmp_path, Broken(Counted(16), name="broken"), PythonFunction(slow, name="slow"))
-        with RunFolder.create(tmp_path, pipeline.plan_record(parts)) as folder:
+        with RunFolder.create(tmp_path, plan_record(parts)) as folder:
             with pytest.raises(PluginError, match="broken"):
-                await pipeline.run_audit(parts, folder)
+                await run_audit(parts, folder)
             return folder.path
 
     path = asyncio.run(go())
@@ -113,8 +114,8 @@ def test_answers_that_come_slowly_do_not_wait_for_others(
 
     async def go() -> int:
         parts = parts_of(tmp_path, PythonFunction(held, name="held"))
-        with RunFolder.create(tmp_path, pipeline.plan_record(parts)) as folder:
-            task = asyncio.create_task(pipeline.run_audit(parts, folder))
+        with RunFolder.create(tmp_path, plan_record(parts)) as folder:
+            task = asyncio.create_task(run_audit(parts, folder))
             while held.calls <= 32 and not task.done():
                 await asyncio.sleep(0.001)
             there = journaled(folder.path).get("held", 0) if (folder.path / "responses.jsonl").exists() else 0

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from auditor.cli.main import run
-from auditor.core.errors import ConfigError, UserError
 from auditor.run import doctor
 from tests.json_server import JsonServer
 
@@ -99,11 +98,12 @@ def test_a_server_that_does_it_all(server: Server) -> None:
     assert found.exit_code == 0
     assert found.calls == server.calls == 10 <= doctor.MAX_CALLS
     assert set(statuses(found).values()) == {"ok"}
-    assert found.facts["reported"] == ["served-1"]
-    assert found.facts["label_scores"] == pytest.approx({"positive": 0.75, "negative": 0.25})
-    assert found.facts["tokens_per_call"]["in"] == 100
-    assert found.facts["usd_per_1000_calls"] == pytest.approx(0.3)  # 100 × 2 + 10 × 10 per million, × 1000
-    assert found.facts["rate_headers"] == {"x-ratelimit-remaining-requests": "42"}
+    said = texts(found)
+    assert said["model"] == "reports itself as served-1"
+    assert "negative 0.250, positive 0.750" in said["label scores"]
+    assert said["tokens"].startswith("100 in and 10 out")
+    assert "about $0.30 for 1,000 such calls" in said["price"]  # 100 × 2 + 10 × 10 per million, × 1000
+    assert said["rate limits"] == "x-ratelimit-remaining-requests 42"
     assert SECRET not in str(found)
 
 
@@ -112,7 +112,6 @@ def test_without_price_and_log_probabilities(server: Server) -> None:
     assert found.exit_code == 0
     assert statuses(found)["price"] == "note"
     assert "none" in texts(found)["label scores"]
-    assert found.facts["label_scores"] is None
     server.answer = lambda n, body: (400 if body.get("logprobs") else 200, completion(read(body)))
     refused = doctor.examine("openai:m", base_url=server.url)
     assert refused.exit_code == 0
@@ -141,23 +140,17 @@ def test_what_may_be_wrong_with_answers(
     assert server.calls <= doctor.MAX_CALLS
 
 
-@pytest.mark.parametrize(("status", "calls"), [(401, 1), (404, 1), (400, 2)])  # 400: again without log-probabilities
-def test_what_fails_at_once_is_asked_once(server: Server, status: int, calls: int) -> None:
-    server.answer = lambda n, body: (status, {"error": {"message": f"no {SECRET}"}})
-    found = doctor.examine("openai:m", base_url=server.url)
-    assert found.exit_code == 2
-    assert server.calls == found.calls == calls
-    assert found.checks[-1].status == "failed"
-    assert f"HTTP {status}" in found.checks[-1].text
-    assert SECRET not in str(found)
-
-
-@pytest.mark.parametrize(("status", "calls"), [(429, 5), (500, 3)])
-def test_what_fails_in_passing_is_asked_again_as_in_a_run(server: Server, status: int, calls: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "calls"),
+    [(401, 1), (400, 2), (429, 5), (500, 3)],  # 400: again without log-probabilities
+)
+def test_what_fails_in_passing_is_asked_again_and_nothing_else(server: Server, status: int, calls: int) -> None:
     server.headers = {"retry-after": "0"}
     server.answer = lambda n, body: (status, {"error": {"message": f"no {SECRET}"}})
     found = doctor.examine("openai:m", base_url=server.url)
     assert (found.exit_code, server.calls, found.calls) == (2, calls, calls)
+    assert found.checks[-1].status == "failed"
+    assert f"HTTP {status}" in found.checks[-1].text
     assert SECRET not in str(found)
 
 
@@ -198,24 +191,11 @@ def test_a_parameter_that_is_not_supported_is_changed_and_told(server: Server) -
     assert sum("max_tokens" in body for body in server.bodies) == 1
 
 
-def test_nobody_there(server: Server) -> None:
-    found = doctor.examine("openai:m", base_url="http://127.0.0.1:9/v1")
-    assert found.exit_code == 2
-    assert statuses(found)["key and server"] == "failed"
-
-
-@pytest.mark.parametrize("spec", ["openai:", "nobody:x", "http:none.yaml", "vader:large"])
+@pytest.mark.parametrize("spec", ["openai:", "nobody:x", "http:none.yaml"])
 def test_specs_that_are_wrong_are_a_check_that_failed(spec: str) -> None:
     found = doctor.examine(spec)
     assert (found.exit_code, found.calls) == (2, 0)
     assert statuses(found) == {"model spec": "failed"}
-
-
-def test_what_is_wrong_with_the_call_itself() -> None:
-    with pytest.raises(UserError, match="sentimnt"):
-        doctor.examine("vader", task="sentimnt")
-    with pytest.raises(ConfigError, match="--price IN,OUT"):
-        doctor.examine("vader", price_in=1.0)
 
 
 def test_the_command(server: Server, capsys: pytest.CaptureFixture[str]) -> None:

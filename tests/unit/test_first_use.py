@@ -3,66 +3,16 @@
 from __future__ import annotations
 
 import ast
-import asyncio
-import logging
 import re
 import shlex
-import shutil
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from commands import Capture, Patch
 
 from auditor.cli.main import run
-from auditor.core.errors import BadResponse, CallError
 from auditor.core.explain import pages
 from auditor.core.options import Group
-from auditor.core.protocols import Model, Reply
-from auditor.core.types import Prompt, Request
-from auditor.models.exec import Exec, ProcessGone
-from auditor.models.python import PythonFunction
-
-
-def requests(n: int) -> list[Request]:
-    return [Request(prompt=Prompt(format="bare", text=f"text {i}"), replicate=0, variant_id=f"v{i}") for i in range(n)]
-
-
-def rounds(model: Model, n: int, times: int) -> list[Sequence[Reply | CallError]]:
-    """Ask the same requests several times, as retries do."""
-
-    async def go() -> list[Sequence[Reply | CallError]]:
-        try:
-            return [await model.generate(requests(n)) for _ in range(times)]
-        finally:
-            await model.aclose()
-
-    return asyncio.run(go())
-
-
-class TestPrograms:
-    @pytest.mark.skipif(shutil.which("false") is None, reason="needs a program that ends at once")
-    def test_one_that_ends_at_once_is_told_once(self, caplog: pytest.LogCaptureFixture) -> None:
-        model = Exec("false")
-        with caplog.at_level(logging.WARNING, logger="asyncio"):
-            found = rounds(model, 40, 6)
-        assert caplog.records == []
-        assert all(isinstance(one, CallError) for batch in found for one in batch)
-        assert isinstance(found[-1][0], ProcessGone)
-
-
-class TestPythonNumbers:
-    @pytest.mark.parametrize(("value", "text"), [(7, "7"), (0.25, "0.25"), (1e-7, "0.0000001"), (1e20, "1" + 20 * "0")])
-    def test_a_number_is_an_answer(self, value: float, text: str) -> None:
-        reply = rounds(PythonFunction(lambda _text: value, name="score"), 1, 1)[0][0]
-        assert isinstance(reply, Reply)
-        assert reply.text == text
-
-    @pytest.mark.parametrize("value", [True, None, float("nan"), float("inf"), [7]])
-    def test_what_is_no_number_is_none(self, value: Any) -> None:
-        reply = rounds(PythonFunction(lambda _text: value, name="score"), 1, 1)[0][0]
-        assert isinstance(reply, BadResponse)
 
 
 def said(argv: str, capsys: Capture) -> tuple[int, str, str]:
@@ -155,58 +105,39 @@ def test_the_list_of_tasks_is_short(capsys: Capture) -> None:
     assert "labels: ;" not in out
 
 
-@pytest.mark.parametrize(("group", "told"), [("grammars", "alternatives"), ("tasks", "favourable")])
-def test_formats_are_described_by_a_command(group: str, told: str, capsys: Capture) -> None:
-    code, out, _ = said(f"list {group} format", capsys)
-    assert code == 0
-    assert told in out
+SOURCES = sorted((Path(__file__).parents[2] / "auditor").rglob("*.py"))
 
 
 def test_no_message_names_a_file_of_the_repository() -> None:
     """Docstrings and comments may; what a user reads may not: an installed package has no such file."""
     named = re.compile(r"(?:docs|grammars|prompts|dictionaries)/[\w/]+\.md|\bdocs/\w")
-    found = []
-    for path in sorted((Path(__file__).parents[2] / "auditor").rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = [f"{p.code}: {p.text}" for p in pages() if named.search(p.text)]
+    for path in SOURCES:
+        if path.name == "schema.py" or not named.search(text := path.read_text(encoding="utf-8")):
+            continue
+        tree = ast.parse(text)
         plain = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        found += [
-            f"{path.name}: {node.value}"
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and id(node) not in plain
-            and named.search(node.value)
-        ]
-    found += [f"{p.code}: {p.text}" for p in pages() if named.search(p.text)]
-    assert [one for one in found if not one.startswith("schema.py")] == []
+        said = (n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and id(n) not in plain)
+        found += [f"{path.name}: {one}" for one in said if isinstance(one, str) and named.search(one)]
+    assert found == []
 
 
-class TestHelp:
-    def test_options_stand_under_headings(self, monkeypatch: Patch, capsys: Capture) -> None:
-        monkeypatch.setenv("COLUMNS", "120")
-        _, out, _ = said("run --help-all", capsys)
-        headings = re.findall(r"^(\S.*):$", out, re.MULTILINE)
-        assert headings == [*Group]
-        further = out.partition("Further:")[2]
-        assert re.findall(r"--[a-z-]+", further) == ["--help"]
-        assert 100 < max(map(len, out.splitlines())) <= 120
-
-    def test_the_first_help_is_short(self, capsys: Capture) -> None:
-        _, out, _ = said("run --help", capsys)
-        assert re.findall(r"^(\S.*):$", out, re.MULTILINE) == [*Group][:3]
-        assert len(re.findall(r"^  --[a-z-]+", out, re.MULTILINE)) == 16
-        assert "more options: audit run --help-all" in out
+def test_no_message_writes_a_plural_behind_a_single_thing() -> None:
+    """``{len(x)} rows`` reads "1 rows" some day; a bare number in a message goes through `plural`."""
+    bare = re.compile(
+        r"\{len\([^{}]*\)(:,)?\} (more |further |such )?(seeds|rows|calls|texts|cases|variants|terms|cells|runs)\b"
+    )
+    lines = ((path.name, line) for path in SOURCES for line in path.read_text(encoding="utf-8").splitlines())
+    assert [one for one in lines if bare.search(one[1]) and "ValueError" not in one[1]] == []
 
 
-class TestCounts:
-    def test_no_message_writes_a_plural_behind_a_single_thing(self) -> None:
-        """``{len(x)} rows`` reads "1 rows" some day; a bare number in a message goes through `plural`."""
-        bare = re.compile(
-            r"\{len\([^{}]*\)(:,)?\} (more |further |such )?(seeds|rows|calls|texts|cases|variants|terms|cells|runs)\b"
-        )
-        found = []
-        for path in sorted((Path(__file__).parents[2] / "auditor").rglob("*.py")):
-            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-                if bare.search(line) and "ValueError" not in line:
-                    found.append(f"{path.name}:{number}: {line.strip()}")
-        assert found == []
+def test_options_stand_under_headings_and_the_first_help_is_short(monkeypatch: Patch, capsys: Capture) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    _, out, _ = said("run --help-all", capsys)
+    assert re.findall(r"^(\S.*):$", out, re.MULTILINE) == [*Group]
+    assert re.findall(r"--[a-z-]+", out.partition("Further:")[2]) == ["--help"]
+    assert 100 < max(map(len, out.splitlines())) <= 120
+    _, out, _ = said("run --help", capsys)
+    assert re.findall(r"^(\S.*):$", out, re.MULTILINE) == [*Group][:3]
+    assert len(re.findall(r"^  --[a-z-]+", out, re.MULTILINE)) == 16
+    assert "more options: audit run --help-all" in out

@@ -20,7 +20,8 @@ from auditor.measure.text_metrics import About, Pair
 from auditor.models.budget import Budget
 from auditor.models.client import Client
 from auditor.models.pair_judge import PairJudge, embedder
-from auditor.run import estimate, prepare
+from auditor.run.dryrun import estimate
+from auditor.run.preparation import prepare
 from auditor.tasks import load
 from auditor.tasks import text_oracle as wording
 from auditor.tasks.oracles import ScoreOracle

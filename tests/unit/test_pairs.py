@@ -78,18 +78,6 @@ def test_one_span_is_one_edit_of_each_attribute() -> None:
         ("race", "man", "black woman", (2, 5)),
     }
     assert [s.target for s in spans("It is red and it is big.", "It is blue and it is small.")] == ["blue", "small"]
-    for first, second in (("a b", "a c b"), ("x", ""), ("one  two", "one\ttwo three")):
-        text = first
-        for span in reversed(spans(first, second)):
-            assert text[span.start : span.end] == span.source
-            text = text[: span.start] + span.target + text[span.end :]
-        assert text == second
-
-
-def test_a_group_for_all(tmp_path: Path) -> None:
-    rows = [{"text_a": f"He {j}s.", "text_b": f"She {j}s.", "group_a": "m", "group_b": "f"} for j in "abcdefg"]
-    result = audit(model=lambda text: "positive", data=written(tmp_path / "p.csv", rows), out=None)
-    assert {c["attribute"] for c in result.record["claims"]} == {"group"}
 
 
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
@@ -105,15 +93,11 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "kept"), [("list", True), ("pandas", False)])
 def test_pairs_that_a_program_hands_over(tmp_path: Path, kind: str, kept: bool) -> None:
-    rows = lines()
-    data: Any = rows
-    if kind == "pandas":
-        data = pytest.importorskip("pandas").DataFrame(rows)
-    out = tmp_path / "runs" if kept else None
-    result = audit(model="vader", data=data, out=out)
-    same = audit(model="vader", data=written(tmp_path / "pairs.csv", rows))
-    assert result.record["claims"] == same.record["claims"]
-    assert result.record["counts"]["placebos"] == 16
+    rows: Any = [{"group_a": "m", "group_b": "f", "text_a": f"He {j}s.", "text_b": f"She {j}s."} for j in JOBS]
+    data = pytest.importorskip("pandas").DataFrame(rows) if kind == "pandas" else rows
+    result = audit(model="vader", data=data, out=tmp_path / "runs" if kept else None)
+    assert {c["attribute"] for c in result.record["claims"]} == {"group"}
+    assert result.record["counts"]["variants"] == len(JOBS)
     assert len(list(tmp_path.rglob("data-*.jsonl"))) == kept
 
 

@@ -78,7 +78,6 @@ def test_choices_are_read(said: str, label: str | None) -> None:
 
 
 def test_rankings_are_read_whole_or_not_at_all() -> None:
-    assert read_ranking("3, 1, 2", 3) == (2, 0, 1)
     assert read_ranking("Of these 3 I weighed all.\n2 > 3 > 1", 3) == (1, 2, 0)
     for said in ("1, 2", "1, 1, 2", "4, 1, 2", "none", "1, 2, 3, 3"):
         assert read_ranking(said, 3) is None

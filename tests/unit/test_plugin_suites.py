@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from auditor import Plan, audit, tasks
-from auditor import run as pipeline
 from auditor.core.errors import ConfigError, PluginError
 from auditor.core.protocols import Suite
 from auditor.core.registry import SUITES, Offer
 from auditor.core.types import Case, Edit, SourceText, Variant
 from auditor.perturb.dictionaries import builtin, load
+from auditor.run.preparation import prepare
 from auditor.testing import check_suite
 
 EDIT = Edit(
@@ -112,7 +112,7 @@ def test_a_suite_that_forgets_a_check_is_told() -> None:
 )
 def test_what_such_a_suite_cannot_do(changes: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
-        pipeline.prepare(Plan(**{"task": "sentiment", "suite": "acme/plain", **changes}), need_models=False)
+        prepare(Plan(**{"task": "sentiment", "suite": "acme/plain", **changes}), need_models=False)
 
 
 SEEDS = tasks.load("sentiment").seeds()[:25]

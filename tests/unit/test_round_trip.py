@@ -32,7 +32,7 @@ def graded(text: str) -> dict[str, float]:
     return {"positive": number(text) % 997 / 997, "negative": 1 - number(text) % 997 / 997}
 
 
-THINGS = ("house", "garden", "shop", "letter", "contract", "boat", "fence", "road", "school", "farm")
+THINGS = ("house", "garden", "shop", "letter", "contract", "boat")
 
 
 def several(text: str) -> list[str]:
@@ -47,8 +47,8 @@ def written(text: str) -> str:
 APPEALS = [f"{who} lost the case about the {what}." for who in ("My mother", "His uncle") for what in THINGS]
 WHO = ("My mother", "His uncle", "Her brother", "The boy", "This lady", "A father", "One girl", "The actor")
 CASES: dict[str, dict[str, Any]] = {
-    "labels": {"task": "hiring", "model": labelled, "limit": 24, "replicates": 2},
-    "numbers": {"task": "salary", "model": scored, "limit": 24},
+    "labels": {"task": "hiring", "model": labelled, "limit": 10, "replicates": 2},
+    "numbers": {"task": "salary", "model": scored, "limit": 12},
     "several labels": {"task": "ecthr", "model": several, "data": APPEALS},
     "texts of one source": {
         "task": "hiring",
@@ -56,8 +56,8 @@ CASES: dict[str, dict[str, Any]] = {
         "data": [{"text": f"{who} ran the {what} for six years.", "who": who} for who in WHO for what in THINGS],
         "columns": {"source": "who"},
     },
-    "texts": {"task": "letter", "model": written, "limit": 40},
-    "log odds": {"task": "sentiment", "model": [graded, "vader"], "limit": 30},
+    "texts": {"task": "letter", "model": written, "limit": 20},
+    "log odds": {"task": "sentiment", "model": [graded, "vader"], "limit": 12},
 }
 
 
@@ -72,6 +72,8 @@ def test_the_claims_come_again(name: str, tmp_path: Path, capsys: pytest.Capture
     again = json.loads(capsys.readouterr().out)
     assert any(c["estimate"] for c in again["claims"])
     assert again["claims"] == result.record["claims"]
+    if name == "texts of one source":
+        assert max(c["texts"] for c in again["claims"]) <= len(WHO) < len(WHO) * len(THINGS)
 
 
 def test_a_frame_holds_what_was_asked_and_said() -> None:
@@ -95,11 +97,3 @@ def test_imported_answers_have_no_texts(tmp_path: Path) -> None:
     assert cli.run(["import", str(tmp_path / "a.csv"), "--out", str(tmp_path / "runs")]) == 0
     with pytest.raises(ConfigError, match="holds no texts"):
         load(next((tmp_path / "runs").glob("2*"))).to_pandas()
-
-
-def test_texts_of_one_source_are_one_text_of_a_claim() -> None:
-    options = CASES["texts of one source"] | {"attributes": "gender", "out": None}
-    together = audit(**options)
-    apart = audit(**options | {"columns": {}})
-    assert max(c["texts"] for c in together.record["claims"]) <= len(WHO)
-    assert max(c["texts"] for c in apart.record["claims"]) > 5 * len(WHO)

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from auditor import audit
+from auditor.run import workers
 from auditor.store.integrity import verify_folder
 from auditor.store.journal import read
 
-OPTIONS: dict[str, Any] = {"model": "reviews", "limit": 260, "attributes": ("gender", "race"), "per_seed": 3}
+OPTIONS: dict[str, Any] = {"model": "reviews", "limit": 40, "attributes": ("gender", "race"), "per_seed": 3}
 TIMES = {"provenance", "id", "journal"}
 
 
@@ -39,19 +40,17 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[dict[str,
 
 
 @pytest.mark.slow
-def test_two_processes_make_the_same_run(alone: object, tmp_path: Path) -> None:
-    assert run(jobs="2", out=str(tmp_path)) == alone
-
-
-@pytest.mark.slow
-def test_ray_makes_the_same_run(alone: object, tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="the extra ray is not installed")
-    assert run(jobs="ray:2", out=str(tmp_path)) == alone
+@pytest.mark.parametrize("jobs", ["2", "ray:2"])
+def test_workers_make_the_same_run(alone: object, jobs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if jobs != "2":
+        pytest.importorskip("ray", reason="the extra ray is not installed")
+    monkeypatch.setattr(workers, "CHUNK", 6)  # each gets several
+    assert run(jobs=jobs, out=str(tmp_path)) == alone
 
 
 def test_discarded_variants_are_asked_and_kept_apart() -> None:
-    plain = audit("sentiment", model="reviews", limit=60, attributes=("gender",)).record
-    both = audit("sentiment", model="reviews", limit=60, attributes=("gender",), test_discarded=True).record
+    plain = audit("sentiment", model="reviews", limit=30, attributes=("gender",)).record
+    both = audit("sentiment", model="reviews", limit=30, attributes=("gender",), test_discarded=True).record
     assert both["discarded"]["rows"][0]["estimate"]["n_variants"] > 0
     assert "discarded" not in plain
     assert both["estimates"] == plain["estimates"]

@@ -14,7 +14,6 @@ from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
 from auditor.core.types import Prompt, Request
 from auditor.models.openai import OpenAIChat
-from auditor.models.openai_protocol import read_completion
 from auditor.run import traffic
 
 TOOLS = [{"type": "function", "function": {"name": "decide", "parameters": {"type": "object"}}}]
@@ -155,13 +154,6 @@ def test_a_server_is_sent_the_request_but_for_the_model() -> None:
     assert chat.body(Request(prompt=prompt, replicate=0, variant_id="v")) == body | {"model": "audited"}
 
 
-def test_calls_of_tools_are_an_answer() -> None:
-    calls = [{"id": "1", "function": {"name": "decide", "arguments": '{"decision": "invite"}'}}]
-    message = {"role": "assistant", "content": None, "tool_calls": calls}
-    reply = read_completion(json.dumps({"choices": [{"message": message}]}).encode(), "application/json")
-    assert json.loads(reply.text)["tool_calls"] == calls  # type: ignore[union-attr]
-
-
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
@@ -186,22 +178,9 @@ def test_an_answer_that_is_nested_without_end_is_one_that_cannot_be_read(output:
     file = str(written(tmp_path / "r.jsonl", requests()))
     task, _ = traffic.read(Plan(task="hiring", data=file, columns={"answer": "$..decision"}), tasks.load("hiring"))
     assert task.read(output).status == "unparsed"
-
-
-def test_a_request_that_is_nested_without_end_is_named(tmp_path: Path) -> None:
-    file = tmp_path / "r.jsonl"
-    file.write_text(json.dumps(requests()[0]) + "\n" + json.dumps(requests(x=json.loads(DEEP))[1]) + "\n")
+    written(tmp_path / "r.jsonl", [requests()[0], requests(x=json.loads(DEEP))[1]])
     with pytest.raises(DataFileError, match="line 2: not JSON: fields too deep inside each other"):
-        traffic.read(Plan(task="hiring", data=str(file)), tasks.load("hiring"))
-
-
-def test_a_line_separator_inside_a_text_ends_no_line(tmp_path: Path) -> None:
-    row = requests()[0]
-    row["body"]["messages"][3]["content"] = "She left her job\u2028last year."
-    file = tmp_path / "r.jsonl"
-    file.write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
-    _, seeds = traffic.read(Plan(task="hiring", data=str(file)), tasks.load("hiring"))
-    assert "job\u2028last" in seeds.seeds[0].text
+        traffic.read(Plan(task="hiring", data=file), tasks.load("hiring"))
 
 
 def test_requests_that_a_program_hands_over(tmp_path: Path) -> None:
@@ -218,16 +197,14 @@ HUMAN = {"lc": 1, "type": "constructor", "id": ["langchain", "HumanMessage"], "k
 ROLE = {"role": "user", "content": "He is kind."}
 
 
-@pytest.mark.parametrize("outside", traffic.WITHIN)
-def test_logs_keep_the_request_under_a_name_of_theirs(outside: str, tmp_path: Path) -> None:
-    file = written(tmp_path / "r.jsonl", [{outside: {"messages": [ROLE]}, "id": "one"}])
-    assert traffic.is_traffic(str(file))
-    _, told = traffic.read(Plan(task="sentiment", data=str(file)), tasks.load("sentiment"))
+@pytest.mark.parametrize(
+    ("outside", "messages", "columns"),
+    [*((name, [ROLE], {}) for name in traffic.WITHIN), ("inputs", [[HUMAN]], {"messages": "$..content"})],
+)
+def test_logs_keep_the_request_under_a_name_of_theirs(
+    outside: str, messages: list[Any], columns: dict[str, str], tmp_path: Path
+) -> None:
+    file = str(written(tmp_path / "r.jsonl", [{outside: {"messages": messages}, "id": "one"}]))
+    assert traffic.is_traffic(file)
+    _, told = traffic.read(Plan(task="sentiment", data=file, columns=columns), tasks.load("sentiment"))
     assert [(one.id, one.text) for one in told.seeds] == [("one", "He is kind.")]
-
-
-def test_a_function_is_asked_with_logged_messages_where_a_path_names_the_text(tmp_path: Path) -> None:
-    file = written(tmp_path / "r.jsonl", [{"inputs": {"messages": [[HUMAN]]}}])
-    plan = Plan(task="sentiment", data=str(file), columns={"messages": "$..content"})
-    _, told = traffic.read(plan, tasks.load("sentiment"))
-    assert [one.text for one in told.seeds] == ["He is kind."]
