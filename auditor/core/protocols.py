@@ -264,8 +264,6 @@ class Oracle(ABC):
 
     Attributes
     ----------
-    by_labels : bool
-        Whether equal answers always get equal verdicts, whatever the texts are: those are then remembered.
     label, epsilons : str, tuple of float
         The label whose scores are compared (empty where no model has to give any), and tolerated differences of them.
     tolerance : float or None
@@ -273,7 +271,6 @@ class Oracle(ABC):
     """
 
     name: str
-    by_labels: ClassVar[bool] = False
     label: str = ""
     epsilons: tuple[float, ...] = ()
     tolerance: float | None = None

@@ -8,23 +8,19 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from random import Random
-from typing import Any
 
 from auditor.contrib.hinter import joint_first
 from auditor.core.errors import PluginError, UserError
-from auditor.core.protocols import Observer, Oracle, Suite
+from auditor.core.protocols import Observer, Suite
 from auditor.core.types import Answer, Case, Check, Progress, Prompt, Request, Variant, Verdict
 from auditor.measure.intervals import mean_interval
-from auditor.measure.observations import Arm, Shape
+from auditor.measure.observations import Arm
 from auditor.run import free, run_controls
 from auditor.run.preparation import Parts
 from auditor.run.rounds import Source
 from auditor.run.state import Answered, Answers, State, Tally, silent, together
 from auditor.run.until import Until
 from auditor.store.folder import RunFolder
-
-KEPT_PAIRS = 10_000  # pairs of answers whose comparison is remembered
-Replicates = tuple[tuple[str, Any], ...]  # status and value of each
 
 
 class Loop(State):
@@ -39,7 +35,7 @@ class Loop(State):
         answered: Answered | None = None,
     ) -> None:
         super().__init__(parts, folder, observe=observe, answered=answered)
-        self.oracle, self.figures = Judge(parts.oracle), Figures(parts.suite)
+        self.figures = Figures(parts.suite)
         self.judge = None if parts.judge is None else free.pair_judge(self, parts.judge)
         self.until = Until(self) if self.plan.until_decided else None
         self._doubtful = False  # whether the control was not seen, and too little else was asked
@@ -169,14 +165,14 @@ class Loop(State):
         shapes = {v.id: self.observed.shape(v) for v in case.variants}
         came = _present(case, answers)
         compared = {i: own for i, own in came.items() if i not in shapes or shapes[i].kind != "wording"}
-        said = self.oracle.judge(case, compared, shapes, **where)
+        said = self.parts.oracle.judge(case, compared)
         self.observed.take(came, **where)
         judged: list[Verdict] = []
         for verdict, is_hidden in zip(said, hidden(case, said, checks), strict=True):
             placebo = shapes[verdict.variant_id].arm == Arm.PLACEBO
-            if placebo or is_hidden is not None:
-                # Order 0: no group changed. ``attributes`` are those whose edits a placebo copies.
-                verdict = dataclasses.replace(verdict, hidden=is_hidden, order=0 if placebo else verdict.order)
+            # Order 0: no group changed. ``attributes`` are those whose edits a placebo copies.
+            order = 0 if placebo else verdict.order
+            verdict = dataclasses.replace(verdict, hidden=is_hidden, order=order, model=tally.model.name, format=name)
             self.observed.judge(verdict)
             if not placebo and checks[verdict.variant_id].status != "invalid":
                 judged.append(verdict)
@@ -222,46 +218,6 @@ def source(parts: Parts) -> Source:
     from auditor.run.workers import actors, processes
 
     return (actors if plan.on_ray else processes)(parts, plan.workers)
-
-
-class Judge:
-    """Asks the oracle of a run; what one that compares labels said of equal answers is remembered."""
-
-    def __init__(self, oracle: Oracle) -> None:
-        self._oracle = oracle
-        self._known: dict[tuple[Replicates, Replicates], Verdict] = {}
-
-    def judge(
-        self,
-        case: Case,
-        answers: Mapping[str, Sequence[Answer]],
-        shapes: Mapping[str, Shape],
-        *,
-        model: str = "",
-        format: str = "",
-    ) -> list[Verdict]:
-        """Verdicts for the variants that ``answers`` holds, in the order of the case."""
-        if not self._oracle.by_labels:
-            said = self._oracle.judge(case, answers)
-            return [dataclasses.replace(v, hidden=None, model=model, format=format) for v in said]
-        before = _replicates(answers.get(case.original.id, ()))
-        verdicts = []
-        for variant in case.variants:
-            if (own := answers.get(variant.id)) is None:
-                continue
-            pair = before, _replicates(own)
-            if (known := self._known.get(pair)) is None:
-                (known,) = self._oracle.judge(dataclasses.replace(case, variants=(variant,)), answers)
-                if len(self._known) < KEPT_PAIRS:
-                    self._known[pair] = known
-            names = shapes[variant.id].attributes
-            about: Any = {"case_id": case.id, "variant_id": variant.id, "order": len(names), "attributes": names}
-            verdicts.append(dataclasses.replace(known, **about, hidden=None, model=model, format=format))
-        return verdicts
-
-
-def _replicates(answers: Sequence[Answer]) -> Replicates:
-    return tuple([(answer.status, answer.value) for answer in answers])
 
 
 def hidden(case: Case, verdicts: Sequence[Verdict], checks: Mapping[str, Check]) -> list[bool | None]:

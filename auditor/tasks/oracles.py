@@ -136,7 +136,6 @@ class LabelOracle(ReplicateOracle[Label]):
     """
 
     name = "label.v1"
-    by_labels = True
     what = "a label"
 
     def _value(self, answer: Answer) -> Label | None:
@@ -178,7 +177,6 @@ class LabelSetOracle(ReplicateOracle[Names]):
     """
 
     name = "labelset.v1"
-    by_labels = True
     what = "labels"
 
     def _value(self, answer: Answer) -> Names | None:

@@ -187,16 +187,3 @@ def test_what_a_sample_of_the_texts_tells_is_near_what_all_of_them_tell(monkeypa
     gone, all_gone = (re.findall(r"\w+ \(\d+ of \d+\)", one.left_out) for one in (sampled, whole))
     assert [one.split()[0] for one in gone] == [one.split()[0] for one in all_gone] != []
     assert "age (4 of 24)" in gone, "texts that few name are all looked at"
-
-
-def test_a_limit_of_cost_ends_the_table_too() -> None:
-    texts = [SourceText(id=f"s{n}", text=text) for n, text in enumerate(TEXTS[:20])]
-    plan = resolve(
-        {"models": (HOSTED,), "attributes": ("gender",), "price": (1.0, 1.0), "max_cost": 0.01, "full_plan": True}
-    )
-    limited, whole = (estimate(prepare(p, seeds=texts)) for p in (plan, plan.but(max_cost=None)))
-    assert (limited.limit, whole.limit) == ("--max-cost", "")
-    (row,), (full,) = limited.models.values(), whole.models.values()
-    assert row.cost_usd == pytest.approx(0.01, rel=0.01)
-    assert limited.calls_whole == full.calls + full.calls_canary
-    assert row.calls == pytest.approx(full.calls * 0.01 / (full.cost_usd or 0.0), rel=0.05)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import tomli_w
 
+from auditor.cli.main import run
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
 from auditor.core.record import code_sha256
@@ -151,79 +154,70 @@ def test_the_hash_of_the_code_is_that_of_its_files(tmp_path: Path) -> None:
     assert told == {"sha256": hashlib.sha256("".join(lines).encode()).hexdigest(), "files": 2}
 
 
-class TestCommands:
-    """``audit plan``, end to end on a few embedded texts."""
+# -- ``audit plan``, end to end on a few embedded texts ---------------------------------------
 
-    def test_freeze_then_run(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        from auditor.cli import main
 
-        file = tmp_path / "plan.json"
-        options = ["--task", "sentiment", "--model", "vader", "--limit", "4", "--delta", "0.1", "--by", "A. Person"]
-        options += ["--groups", "age:old,gender:female/male", "--attributes", "age,gender"]
-        assert main.run(["plan", "freeze", *options, "--output", str(file)]) == 0
-        text = capsys.readouterr().out
-        assert "audit run --plan" in text
-        assert "Assumed: half of the answers are favourable" in text
-        expected = freeze.load(file).expected
-        assert freeze.load(file).plan.groups == ("age:old", "gender:female/male")
-        assert expected["models"]["vader"]["calls"] > expected["cases"] > 0
-        assert expected["power"]["claims"]
-        assert main.run(["plan", "freeze", *options, "--output", str(file)]) == 2
-        assert main.run(["plan", "show", str(file)]) == 0
-        assert "A. Person" in capsys.readouterr().out
-        out = tmp_path / "runs"
-        again = ["run", "--plan", str(file), "--out", str(out), "--no-cache", "--format", "json"]
-        assert main.run(again) == 0
-        record = json.loads(capsys.readouterr().out)
-        assert record["frozen"]["sha256"] == freeze.load(file).sha256
-        assert record["frozen"]["deviations"] == []
-        assert record["frozen"]["expected"] == expected
-        assert record["counts"]["cases"] == expected["cases"]
-        assert record["provenance"]["code"] == code_sha256()
-        assert {d["attribute"] for d in record["provenance"]["dictionaries"]} >= {"gender", "age"}
-        assert main.run([*again, "--limit", "3"]) == 0
-        fewer = json.loads(capsys.readouterr().out)
-        assert "setting: limit" in {row["what"] for row in fewer["frozen"]["deviations"]}
-        plan = json.loads((out / fewer["id"] / "plan.json").read_text(encoding="utf-8"))
-        assert plan["frozen"]["deviations"] == fewer["frozen"]["deviations"]
+def test_freeze_then_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "plan.json"
+    options = ["--task", "sentiment", "--model", "vader", "--limit", "4", "--delta", "0.1", "--by", "A. Person"]
+    options += ["--groups", "age:old,gender:female/male", "--attributes", "age,gender"]
+    assert run(["plan", "freeze", *options, "--output", str(file)]) == 0
+    text = capsys.readouterr().out
+    assert "audit run --plan" in text
+    assert "Assumed: half of the answers are favourable" in text
+    expected = freeze.load(file).expected
+    assert freeze.load(file).plan.groups == ("age:old", "gender:female/male")
+    assert expected["models"]["vader"]["calls"] > expected["cases"] > 0
+    assert expected["power"]["claims"]
+    assert run(["plan", "freeze", *options, "--output", str(file)]) == 2
+    assert run(["plan", "show", str(file)]) == 0
+    assert "A. Person" in capsys.readouterr().out
+    out = tmp_path / "runs"
+    again = ["run", "--plan", str(file), "--out", str(out), "--no-cache", "--format", "json"]
+    assert run(again) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["frozen"]["sha256"] == freeze.load(file).sha256
+    assert record["frozen"]["deviations"] == []
+    assert record["frozen"]["expected"] == expected
+    assert record["counts"]["cases"] == expected["cases"]
+    assert record["provenance"]["code"] == code_sha256()
+    assert {d["attribute"] for d in record["provenance"]["dictionaries"]} >= {"gender", "age"}
+    assert run([*again, "--limit", "3"]) == 0
+    fewer = json.loads(capsys.readouterr().out)
+    assert "setting: limit" in {row["what"] for row in fewer["frozen"]["deviations"]}
+    plan = json.loads((out / fewer["id"] / "plan.json").read_text(encoding="utf-8"))
+    assert plan["frozen"]["deviations"] == fewer["frozen"]["deviations"]
 
-    def test_a_dry_run_asks_nothing_and_money_is_asked_for(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        import sys
 
-        import click
+def test_a_dry_run_asks_nothing_and_money_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = written(tmp_path / "plan.json")
+    small = ["run", "--plan", str(file), "--limit", "2"]
+    assert run([*small, "--dry-run"]) == 0
+    assert "Nothing was asked." in capsys.readouterr().out
+    assert run([*small, "--dry-run", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cases"] > 0
 
-        from auditor import models
-        from auditor.cli import main
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise click.Abort
 
-        monkeypatch.chdir(tmp_path)
-        file = written(tmp_path / "plan.json")
-        small = ["run", "--plan", str(file), "--limit", "2"]
-        assert main.run([*small, "--dry-run"]) == 0
-        assert "Nothing was asked." in capsys.readouterr().out
-        assert main.run([*small, "--dry-run", "--format", "json"]) == 0
-        assert json.loads(capsys.readouterr().out)["cases"] > 0
+    monkeypatch.setattr("auditor.models.may_cost", lambda spec: True)
+    monkeypatch.setattr(click, "confirm", refuse)
+    for stream in (sys.stdin, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    assert run(small) == 130
+    assert not (tmp_path / "reports").exists()
+    assert run([*small, "--yes"]) == 0
+    monkeypatch.setattr(click, "confirm", lambda *args, **kwargs: True)
+    assert run(["run", "--task", "sentiment", "--model", "vader", "--limit", "2"]) == 0
+    first, second = (json.loads(path.read_text("utf-8")) for path in (tmp_path / "reports").glob("*/run.json"))
+    assert first["counts"]["cases"] == second["counts"]["cases"] > 0, "what was counted is asked all the same"
 
-        def refuse(*args: Any, **kwargs: Any) -> None:
-            raise click.Abort
 
-        monkeypatch.setattr(models, "may_cost", lambda spec: True)
-        monkeypatch.setattr(click, "confirm", refuse)
-        for stream in (sys.stdin, sys.stderr):
-            monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
-        assert main.run(small) == 130
-        assert not (tmp_path / "reports").exists()
-        assert main.run([*small, "--yes"]) == 0
-        monkeypatch.setattr(click, "confirm", lambda *args, **kwargs: True)
-        assert main.run(["run", "--task", "sentiment", "--model", "vader", "--limit", "2"]) == 0
-        first, second = (json.loads(run.read_text("utf-8")) for run in (tmp_path / "reports").glob("*/run.json"))
-        assert first["counts"]["cases"] == second["counts"]["cases"] > 0, "what was counted is asked all the same"
-
-    def test_a_wrong_command_or_ending_is_told(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        from auditor.cli import main
-
-        assert main.run(["plan", "thaw"]) == 2
-        assert "Known: freeze, freeze tabular, show" in capsys.readouterr().err
-        assert main.run(["plan", "freeze", "--output", str(tmp_path / "plan.yaml")]) == 2
-        assert "must end in .json" in capsys.readouterr().err
+def test_a_wrong_command_or_ending_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", "thaw"]) == 2
+    assert "Known: freeze, freeze tabular, show" in capsys.readouterr().err
+    assert run(["plan", "freeze", "--output", str(tmp_path / "plan.yaml")]) == 2
+    assert "must end in .json" in capsys.readouterr().err
