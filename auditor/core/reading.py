@@ -182,16 +182,17 @@ def load_yaml(path: Path | str, text: str | None = None) -> object:
     """
     if text is None:
         text = read_text(path)
-    return _parsed(path, text, None)
+    return _parsed(path, text, None, plain=False)
 
 
-def read_yaml(path: Path, *, largest: int, missing: str = "") -> tuple[object, dict[Where, int]]:
+def read_yaml(path: Path, *, largest: int, missing: str = "", plain: bool = False) -> tuple[object, dict[Where, int]]:
     """The plain data of a file of at most ``largest`` bytes, and the line of each field: ``("input", "tag")`` to 12.
 
-    Raises `DataFileError` as `load_yaml` does, and where a field is there twice; for ``missing`` see `read_text`.
+    Raises `DataFileError` as `load_yaml` does, and where a field is there twice; for ``missing`` see `read_text`. With
+    ``plain`` every value is text.
     """
     lines: dict[Where, int] = {}
-    return _parsed(path, read_text(path, largest, missing=missing), lines), lines
+    return _parsed(path, read_text(path, largest, missing=missing), lines, plain=plain), lines
 
 
 def read_text(path: Path | str, largest: int = SETTINGS, *, missing: str = "") -> str:
@@ -231,7 +232,7 @@ def decoded(path: Path | str, raw: bytes) -> str:
         ) from None
 
 
-def compose_yaml(path: Path | str, text: str) -> yaml.Node | None:
+def _composed(path: Path | str, text: str) -> yaml.Node | None:
     """The node tree of ``text``, nothing constructed yet; its size is bounded. Raises as `load_yaml` does."""
     import yaml
 
@@ -251,16 +252,16 @@ def compose_yaml(path: Path | str, text: str) -> yaml.Node | None:
     return node
 
 
-def _parsed(path: Path | str, text: str, lines: dict[Where, int] | None) -> object:
+def _parsed(path: Path | str, text: str, lines: dict[Where, int] | None, *, plain: bool) -> object:
     import yaml
 
-    node = compose_yaml(path, text)
+    node = _composed(path, text)
     if node is None:
         return None
     if lines is not None:
         _note(path, node, (), lines, set())
     try:
-        return yaml.SafeLoader("").construct_document(node)
+        return (yaml.BaseLoader if plain else yaml.SafeLoader)("").construct_document(node)
     except yaml.MarkedYAMLError as error:
         raise _invalid(path, error) from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:

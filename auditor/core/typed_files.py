@@ -21,7 +21,7 @@ from auditor.core.reading import SETTINGS, Where, from_json, from_toml, toml_lin
 from auditor.core.shown import plural
 
 M = TypeVar("M", bound=BaseModel)
-_ARMS = frozenset({"str", "int", "float", "tuple[str, ...]", "tuple[strict-str, ...]", "constrained-str"})  # of unions
+_ARMS = frozenset({"str", "int", "float", "constrained-str"})  # of unions, and all with a bracket
 
 
 def checked(
@@ -41,6 +41,12 @@ def checked(
         return model.model_validate(values)
     except ValidationError as error:
         raise DataFileError(_complaint(model, error, str(where), lines or {}, help)) from None
+
+
+def place(path: object, lines: Mapping[Where, int], field: Where) -> str:
+    """Return the file and the line of ``field``, or of the nearest field that holds it."""
+    line = next((lines[field[:n]] for n in range(len(field), 0, -1) if field[:n] in lines), None)
+    return f"{path}, line {line}" if line else str(path)
 
 
 def load_toml(path: Path, model: type[M], help: str = "") -> tuple[M, dict[Where, int]]:
@@ -78,10 +84,13 @@ def load_lines(
 
 
 def load_yaml(
-    path: Path, *, largest: int = SETTINGS, missing: str = "", empty: str = ""
+    path: Path, *, largest: int = SETTINGS, missing: str = "", empty: str = "", plain: bool = False
 ) -> tuple[dict[str, Any], dict[Where, int]]:
-    """Return the fields of a YAML file and their lines; ``missing`` and ``empty`` say what to do about such a file."""
-    raw, lines = reading.read_yaml(path, largest=largest, missing=missing)
+    """Return the fields of a YAML file and their lines; ``missing`` and ``empty`` say what to do about such a file.
+
+    With ``plain`` every value is text: ``no`` and ``1`` are words.
+    """
+    raw, lines = reading.read_yaml(path, largest=largest, missing=missing, plain=plain)
     if raw is None:
         raise DataFileError(f"{path}: the file is empty{empty}")
     if not isinstance(raw, dict):
@@ -97,7 +106,7 @@ def _complaint(
     # Unknown fields first: a misspelled name explains the "missing" one behind it.
     first = next((d for d in details if d["type"] == "extra_forbidden"), details[0])
     known = model.model_fields
-    loc = tuple(part for part in first["loc"] if not (isinstance(part, str) and part in _ARMS))
+    loc = tuple(part for part in first["loc"] if not (isinstance(part, str) and (part in _ARMS or "[" in part)))
     message = first["msg"].removeprefix("Value error, ")
     field = ".".join(map(str, loc))
     text = "string" in message.casefold()
@@ -113,10 +122,8 @@ def _complaint(
     if not field and ": " in message and message.partition(":")[0] in known:
         field, _, message = message.partition(": ")
         loc = (field,)
-    line = next((lines[loc[:n]] for n in range(len(loc), 0, -1) if loc[:n] in lines), None)
-    at = f", line {line}" if line else ""
     name = f"field {field}: " if field else ""
     more = f" ({plural(len(details) - 1, 'more problem')} in this file)" if len(details) > 1 else ""
     message = message.rstrip(".")
     end = "" if message.endswith("?") and not more else "."
-    return f"{where}{at}: {name}{message}{more}{end} {help}".rstrip()
+    return f"{place(where, lines, loc)}: {name}{message}{more}{end} {help}".rstrip()

@@ -129,7 +129,7 @@ def _grammar(made: recorded.Generation) -> Iterator[str]:
     sentences, derivations = made.sentences, made.derivations
     size = "" if sentences is None else f" with {words.count(sentences)} distinct sentences"
     if derivations is not None and derivations != sentences:
-        size += f" in {words.count(derivations)} derivations"
+        size += f"{' in' if size else ' with'} {words.count(derivations)} derivations"
     yield f"Cases come from the grammar {made.grammar}{size}. {words.text('generated_cases')}"
     for model, bound in made.bound.items():
         yield (

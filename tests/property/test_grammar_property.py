@@ -1,4 +1,4 @@
-"""Grammars of all kinds: counting, drawing and reading agree with brute force."""
+"""Grammars of all kinds: drawing and reading agree with brute force."""
 
 from __future__ import annotations
 
@@ -68,7 +68,6 @@ def test_counts_and_ranks(text: str) -> None:
         return
     texts = [space.text(space.nth(i)) for i in range(space.derivations)]
     assert len({space.nth(i) for i in range(space.derivations)}) == space.derivations
-    assert space.sentences == len(set(texts))
     language = set(texts)
     for derivation in Sampler(space).draw(50, np.random.default_rng(1)):
         assert space.text(derivation) in language

@@ -57,7 +57,7 @@ def test_agreement_articles_and_capitals(tmp_path: Path) -> None:
     assert "My uncle feels sad." in texts
     assert "I saw my aunt. An owl was glad." in texts
     assert "I saw my brothers. A cat was no." in texts
-    assert len(texts) == space.derivations == space.sentences == 12 + 24
+    assert len(texts) == space.derivations == 12 + 24
 
 
 BAD = {
@@ -75,9 +75,9 @@ BAD = {
     "one-group": (GOOD.replace("      male: [my uncle, {text: my brothers, number: pl}]\n", ""), 4, "one group only"),
     "not-aligned": (GOOD.replace("[my uncle, {", "[my son, my uncle, {"), 4, "differ in size"),
     "zero-weights": (GOOD + "  x: [{is: a, weight: 0}, {is: b, weight: 0}]\n", 12, "sum to zero"),
-    "negative-weight": (GOOD + "  x: [{is: a, weight: -1}]\n", 12, "not between 0"),
+    "negative-weight": (GOOD + "  x: [{is: a, weight: -1}]\n", 12, "greater than or equal to 0"),
     "no-alternatives": (GOOD + "  x: []\n", 12, "has no alternatives"),
-    "no-groups": (GOOD.replace("    groups:\n", "    terms:\n"), 5, "names no groups"),
+    "no-groups": (GOOD + "  x: {attribute: age, terms: [a]}\n", 12, "has its terminals under groups"),
     "empty-terminal": (GOOD + '  x: [""]\n', 12, "is empty"),
     "open-brace": (GOOD + '  x: ["a {who"]\n', 12, "not closed"),
     "twice-in-one": (GOOD + '  x: ["{who} and {who}"]\n', 12, "{who#1} and {who#2}"),
@@ -86,17 +86,7 @@ BAD = {
     "both-groups": (GOOD.replace("[my uncle,", "[my aunt,"), 9, "in different groups"),
     "unknown-field": (GOOD.replace("aligned: true", "alinged: true"), 6, "unknown field 'alinged'"),
     "field-twice": (GOOD + "  who: [a]\n", 12, "who is here and in line 4"),
-    "alias": ("format: 1\nrules:\n  s: &x [a]\n  t: *x\n", 4, "aliases"),
-    "bomb": (
-        "a: &a [x, x, x, x, x, x, x, x, x]\n"
-        + "".join(f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join(['*' + chr(97 + i)] * 9)}]\n" for i in range(9)),
-        2,
-        "aliases",
-    ),
-    "deep": ("format: 1\nrules: " + "[" * 5000 + "]" * 5000 + "\n", 2, "inside each other"),
-    "no-yaml": ("format: 1\nrules: [\n", 3, "not valid YAML"),
     "format": ("format: 2\nrules: {s: [a]}\n", 1, "newer version"),
-    "no-rules": ("format: 1\n", 1, "rules is missing"),
     "start": ("format: 1\nstart: t\nrules: {s: [a]}\n", 2, "t is not defined"),
     "view": ("format: 1\nviews:\n  v: {s: [x]}\nrules: {s: [a]}\n", 3, "no alternative of s refers to x"),
 }
@@ -122,15 +112,15 @@ def test_duplicates_and_unreachable_rules_are_told_but_no_obstacle(tmp_path: Pat
     out = capsys.readouterr().out
     assert "line 11: the terminal 'owl' is twice in the rule animal" in out
     assert "line 12: no start symbol leads to the rule lost" in out
-    assert "36 distinct sentences (48 derivations)" in out
+    assert "; 48 derivations" in out
 
 
 @pytest.mark.parametrize("name", ["coreference", "hiring", "lending", "sentiment", "triage"])
 def test_shipped_grammars(name: str, capsys: Capture) -> None:
     assert run(["list", "grammars", "check", name]) == 0
     told = capsys.readouterr().out
-    sentences = re.search(rf"^{name}: .*; ([\d,]+) distinct sentences", told, re.MULTILINE)
-    assert int(sentences[1].replace(",", "")) > 139_500  # ASTRAEA §6: the size of its initial grammar
+    derivations = re.search(rf"^{name}: .*; ([\d,]+) derivations", told, re.MULTILINE)
+    assert int(derivations[1].replace(",", "")) > 139_500  # ASTRAEA §6: the size of its initial grammar
     assert "Attributes: none" not in told
     g = grammar.load(name)
     for rule in g.rules.values():

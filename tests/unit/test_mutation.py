@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
+from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.types import Case, SourceText
 from auditor.perturb import dictionaries
 from auditor.perturb.dictionaries import load, load_options
@@ -383,12 +383,6 @@ def test_one_word_stands_for_a_list_of_one(tmp_path: Path) -> None:
     assert by_text["in"].tags == frozenset()  # "in" stands in "king", but is not it
     assert by_text["king"].not_before == {"of", "size"}
     assert by_text["duke"].not_before == {"size"}
-
-
-@pytest.mark.parametrize("groups", ["{no: {}, b: {}}", "{1: {}, b: {}}"])
-def test_a_group_that_yaml_reads_as_no_word_is_named(tmp_path: Path, groups: str) -> None:
-    with pytest.raises(DataFileError, match=r"groups: .* is not text; put it in quotation marks"):
-        read(tmp_path, f"attribute: job\ngroups: {groups}\n" + SLOTS)
 
 
 def test_two_people_get_two_names() -> None:

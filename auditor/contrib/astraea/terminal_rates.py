@@ -38,7 +38,7 @@ def of_run(table: Observations, suite: GrammarSuite, places: Iterable[Place]) ->
 def enough(suite: GrammarSuite, tallies: list[Tally]) -> int | None:
     """Return about how many cases give the rule of ``tallies`` an index, rounded up to two digits.
 
-    None where it has enough already, has too few terminals, or the grammar has fewer sentences.
+    None where it has enough already, has too few terminals, or the grammar has fewer derivations.
     """
     about, rule, seen = suite.describe(), tallies[0].family, sum(t.n for t in tallies)
     weights = [
@@ -52,7 +52,7 @@ def enough(suite: GrammarSuite, tallies: list[Tally]) -> int | None:
     cases = about["cases"] * SPARE * MIN_UNITS / (seen * rarest)
     digits = 10 ** max(0, math.floor(math.log10(cases)) - 1)
     rounded = math.ceil(cases / digits) * digits
-    return rounded if suite.space.sentences is None or rounded <= suite.space.sentences else None
+    return rounded if rounded <= suite.space.derivations else None
 
 
 def of_terminals(

@@ -17,7 +17,7 @@ from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
 from auditor.core.shown import plural
 from auditor.perturb.combine import grouped
-from auditor.perturb.dictionaries.entries import NAMED, NAMES, Dictionary, Group, Term, parse_dictionary
+from auditor.perturb.dictionaries.entries import NAMED, NAMES, Dictionary, Group, Term
 from auditor.text.english import plural_of
 
 NEUTRAL = "neutral"
@@ -94,8 +94,9 @@ def load(path_or_name: str | Path) -> Dictionary:
 
 @lru_cache(maxsize=32)
 def _load_yaml(path: Path, stamp: int) -> Dictionary:
-    text = reading.read_text(path, missing=" What there is: audit list dictionaries")
-    return parse_dictionary(text, path, load)
+    from auditor.perturb.dictionaries.yaml_file import read  # pydantic is loaded with the first file
+
+    return read(path, load)
 
 
 def _expand(files: Iterable[str | Path]) -> list[Path]:

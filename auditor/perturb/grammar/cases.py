@@ -219,7 +219,6 @@ class GrammarSuite(Suite):
         """Return distinct cases and violations of each phase, and coverage, as plain data."""
         return {
             **self.describe(),
-            "sentences": self.space.sentences,
             "derivations": self.space.derivations,
             "phases": [
                 {"model": model, "phase": self._phase(sampling), "sampling": sampling} | dataclasses.asdict(tally)

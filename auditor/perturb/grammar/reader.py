@@ -1,7 +1,6 @@
-"""Reads grammar files, as grammars/README.md describes them.
+"""Reads grammar files, as grammars/README.md describes them; every mistake names file and line.
 
-Untrusted input: nothing is constructed but text, so that ``no`` is no truth value; aliases are refused (a few lines of
-them can stand for gigabytes), and every mistake names file and line.
+All values are text: ``no`` is a word and no truth value.
 """
 
 from __future__ import annotations
@@ -9,27 +8,111 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Annotated, NoReturn, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from auditor.core import reading
 from auditor.core.errors import DataFileError, UnknownPlugin
+from auditor.core.reading import Where
+from auditor.core.typed_files import checked, load_yaml, place
 from auditor.perturb.grammar.model import Agree, Alternative, Article, Grammar, Ref, Rule, Terminal, Text, View, check
 
-if TYPE_CHECKING:
-    from yaml.nodes import Node
-
-    Fields = dict[str, tuple[Node, Node]]  # name -> its node and that of the value
-
 HELP = "The format: audit list grammars format"
-MOST_TERMINALS = 200_000
-DEEPEST = 20  # nested fields
 NAME = re.compile(r"[A-Za-z_][\w-]*\Z")
 _BRACES = re.compile(r"\{([^{}]*)\}")
-_TOP = {"format", "name", "task", "description", "start", "features", "views", "directed", "rules", "source"}
-_RULE = {"attribute", "aligned", "groups", "terms", "labels", "alternatives", "source", "note"}
-_PLAIN = Terminal(text="")
+_PERCENT = "_percent"  # ends the name of a fact about a terminal
+
+
+def _form(value: object) -> object:
+    """Return what one text says: a form with references, or a terminal."""
+    return {"is" if "{" in value or "}" in value else "text": value} if isinstance(value, str) else value
+
+
+def _listed(value: object) -> object:
+    return {"terms": value} if isinstance(value, list) else value
+
+
+def _spelled(value: object) -> object:
+    return {"alternatives": value} if isinstance(value, list) else value
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class _Featured(BaseModel):
+    """A part that may also have fields by the names of features."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
+    __pydantic_extra__: dict[str, str]
+
+    source: str = ""
+
+
+class _Form(_Featured):
+    """One alternative: a terminal (``text``), or a form with references (``is``)."""
+
+    form: str = Field("", alias="is")
+    text: str = ""
+    weight: Annotated[float, Field(ge=0, lt=1e12)] = 1.0
+    label: str | None = None
+
+
+_Forms = tuple[Annotated[_Form, BeforeValidator(_form)], ...]
+
+
+class _Bundle(_Featured):
+    terms: _Forms
+
+
+_Terms = Annotated[_Bundle, BeforeValidator(_listed)]
+
+
+class _Rule(_Featured):
+    attribute: str | None = None
+    aligned: bool = False
+    groups: dict[str, _Terms] = {}
+    labels: dict[str, _Terms] = {}
+    terms: _Terms | None = None
+    alternatives: _Forms = ()
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _sensitive(self) -> Self:
+        if (self.attribute is None) != (not self.groups):
+            raise ValueError("a rule with an attribute has its terminals under groups, and no other rule has groups")
+        return self
+
+
+class _View(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, tuple[str, ...]]
+
+    start: str | None = None
+
+
+class _File(_Part):
+    format: str
+    name: str = ""
+    task: str | None = None
+    description: str = ""
+    source: str = ""
+    start: str = ""
+    features: dict[str, Annotated[tuple[str, ...], Field(min_length=2)]] = {}
+    views: dict[str, _View] = {}
+    directed: tuple[str, ...] | None = None
+    rules: Annotated[dict[str, Annotated[_Rule, BeforeValidator(_spelled)]], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        if self.format != "1":
+            raise ValueError("format: must be 1; a newer version of this tool wrote this file")
+        if wrong := next((name for name in self.rules if not NAME.match(name) or name == "a"), None):
+            raise ValueError(f"rules: {wrong!r} cannot name a rule (letters, digits, - and _; not a)")
+        return self
 
 
 def available() -> list[str]:
@@ -63,14 +146,9 @@ def load(name_or_path: str | Path) -> Grammar:
 def parse(name_or_path: str | Path) -> Grammar:
     """Read a grammar without checking it; see `auditor.perturb.grammar.check`."""
     path, view = _find(str(name_or_path))
-    text = reading.read_text(path)
-    if not text.strip():
-        raise DataFileError(f"{path}: the file is empty. {HELP}")
     if path.suffix in (".cfg", ".pcfg"):
         raise DataFileError(f"{path}: grammars of NLTK are not read since 0.3; write the rules as YAML. {HELP}")
-    grammar = dataclasses.replace(
-        _Reader(text, path).grammar(), path=path, sha256=hashlib.sha256(text.encode()).hexdigest()
-    )
+    grammar = _Reader(path).grammar(hashlib.sha256(reading.read_text(path).encode()).hexdigest())
     return focus(grammar, view) if view else grammar
 
 
@@ -103,294 +181,146 @@ def _find(name: str) -> tuple[Path, str]:
     raise UnknownPlugin("grammar", name, available(), "Or give a file")
 
 
-def _compose(text: str, path: Path) -> Node:
-    """The YAML node tree of ``text``; aliases and deep nesting are refused before they cost anything."""
-    import yaml
-
-    def line_of(loader: Any) -> int:
-        return int(loader.peek_event().start_mark.line) + 1
-
-    class Loader(yaml.SafeLoader):
-        depth = 0
-
-        def compose_node(self, parent: Node | None, index: int) -> Node | None:
-            self.depth += 1
-            alias = self.check_event(yaml.events.AliasEvent)
-            if alias or self.depth > DEEPEST:
-                deep = f"more than {DEEPEST} fields inside each other."
-                why = "aliases (*name) are not read. Write it out." if alias else deep
-                raise DataFileError(f"{path}, line {line_of(self)}: {why}")
-            node = super().compose_node(parent, index)
-            self.depth -= 1
-            return node
-
-    try:
-        node = Loader(text).get_single_node()
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        at = f", line {mark.line + 1}" if mark else ""
-        raise DataFileError(f"{path}{at}: this is not valid YAML: {error.problem or error.context}.") from None
-    except yaml.YAMLError as error:
-        raise DataFileError(f"{path}: this is not valid YAML: {' '.join(str(error).split())}.") from None
-    if node is None:
-        raise DataFileError(f"{path}: the file is empty. {HELP}")
-    return node
-
-
 class _Reader:
-    """Walks one node tree."""
+    """Makes the grammar of one file."""
 
-    def __init__(self, text: str, path: Path) -> None:
+    def __init__(self, path: Path) -> None:
+        raw, self.lines = load_yaml(path, empty=f". {HELP}", plain=True)
         self.path = path
-        self.root = _compose(text, path)
-        self.features: dict[str, tuple[str, ...]] = {}
-        self.n_terminals = 0
-
-    def fail(self, node: Node, what: str) -> NoReturn:
-        raise DataFileError(f"{self.path}, line {_line(node)}: {what}. {HELP}")
-
-    def fields(self, node: Node, what: str) -> Fields:
-        """The fields of a mapping, each once."""
-        if _kind(node) != "mapping":
-            self.fail(node, f"{what}: expected fields with values")
-        out: Fields = {}
-        for key, value in node.value:
-            name = self.text(key, f"a field of {what}")
-            if name in out:
-                self.fail(key, f"{what}: {name} is here and in line {_line(out[name][0])}")
-            out[name] = (key, value)
-        return out
-
-    def known(self, fields: Fields, names: Collection[str], what: str, end: str | None = None) -> None:
-        """Refuse fields with other ``names``; features are known next to terms."""
-        for field, (key, _) in fields.items():
-            if field not in names:
-                listed = f"; known: {', '.join(sorted(names))}" if end is None else end
-                self.fail(key, f"{what}unknown field {field!r}{listed}")
-
-    def items(self, node: Node, what: str) -> list[Node]:
-        if _kind(node) != "sequence":
-            self.fail(node, f"{what}: expected a list")
-        return list(node.value)
-
-    def text(self, node: Node, what: str) -> str:
-        if _kind(node) != "scalar":
-            self.fail(node, f"{what}: expected one text")
-        return str(node.value)
-
-    def plain(self, fields: Fields, name: str, default: str = "") -> str:
-        """The text of a field that may be missing."""
-        return self.text(fields[name][1], name) if name in fields else default
-
-    def name(self, node: Node, what: str) -> str:
-        name = self.text(node, what)
-        if not NAME.match(name):
-            self.fail(node, f"{what}: {name!r} is not a name (letters, digits, - and _)")
-        return name
-
-    def names(self, node: Node, what: str) -> tuple[str, ...]:
-        return tuple(self.name(item, what) for item in self.items(node, what))
-
-    def number(self, node: Node, what: str) -> float:
-        try:
-            value = float(self.text(node, what))
-        except ValueError:
-            self.fail(node, f"{what}: {node.value!r} is not a number")
-        if not 0 <= value < 1e12:
-            self.fail(node, f"{what}: {value:g} is not between 0 and 1e12")
-        return value
-
-    def grammar(self) -> Grammar:
-        top = self.fields(self.root, "the file")
-        self.known(top, _TOP, "")
-        for name in ("format", "rules"):
-            if name not in top:
-                raise DataFileError(f"{self.path}, line 1: the field {name} is missing. {HELP}")
-        if self.plain(top, "format") != "1":
-            self.fail(top["format"][0], "format must be 1; a newer version of this tool wrote this file")
-        if "features" in top:
-            listed = self.fields(top["features"][1], "features")
-            self.features = {feature: self.values(value, feature) for feature, (_, value) in listed.items()}
+        items = {where: line for where, line in self.lines.items() if isinstance(where[-1], int)}
+        for field in ("terms", "alternatives"):  # a list alone is one of these
+            self.lines |= {(*where[:-1], field, where[-1]): line for where, line in items.items()}
+        self.file = checked(_File, raw, path, self.lines, HELP)
+        self.features = {**self.file.features}
         self.features.setdefault("number", ("sg", "pl"))
-        rules = {}
-        for name, (key, value) in self.fields(top["rules"][1], "rules").items():
-            if not NAME.match(name) or name == "a":
-                self.fail(key, f"{name!r} cannot name a rule (letters, digits, - and _; not a)")
-            rules[name] = self.rule(name, key, value)
-        if not rules:
-            self.fail(top["rules"][0], "there is no rule")
+
+    def fail(self, where: Where, what: str) -> NoReturn:
+        raise DataFileError(f"{place(self.path, self.lines, where)}: {what}. {HELP}")
+
+    def line(self, where: Where) -> int:
+        return self.lines.get(where, 0)
+
+    def grammar(self, sha256: str) -> Grammar:
+        file = self.file
         return Grammar(
-            name=self.plain(top, "name", self.path.stem),
-            start=self.plain(top, "start", next(iter(rules))),
-            start_line=_line(top["start"][0]) if "start" in top else 0,
-            rules=rules,
+            name=file.name or self.path.stem,
+            start=file.start or next(iter(file.rules)),
+            start_line=self.line(("start",)),
+            rules={name: self.rule(name, rule) for name, rule in file.rules.items()},
             features=self.features,
-            views=self.views(top["views"][1]) if "views" in top else {},
-            task=self.plain(top, "task") or None,
-            description=self.plain(top, "description"),
-            directed=self.names(top["directed"][1], "directed") if "directed" in top else None,
+            views={name: self.view(name, one) for name, one in file.views.items()},
+            task=file.task or None,
+            description=file.description,
+            directed=file.directed,
+            path=self.path,
+            sha256=sha256,
         )
 
-    def values(self, node: Node, feature: str) -> tuple[str, ...]:
-        values = tuple(self.text(i, f"features.{feature}") for i in self.items(node, f"features.{feature}"))
-        if len(set(values)) != len(values) or len(values) < 2:
-            self.fail(node, f"the feature {feature} needs at least two different values")
-        return values
+    def view(self, name: str, view: _View) -> View:
+        only = view.__pydantic_extra__
+        fields = ("start", *only)
+        return View(start=view.start, only=only, lines={f: self.line(("views", name, f)) for f in fields})
 
-    def views(self, node: Node) -> dict[str, View]:
-        out = {}
-        for name, (_, value) in self.fields(node, "views").items():
-            fields = self.fields(value, f"the view {name}")
-            lines = {field: _line(key) for field, (key, _) in fields.items()}
-            start = fields.pop("start", None)
-            out[name] = View(
-                start=None if start is None else self.name(start[1], "start"),
-                only={field: self.names(symbols, field) for field, (_, symbols) in fields.items()},
-                lines=lines,
-            )
-        return out
-
-    def rule(self, name: str, key: Node, node: Node) -> Rule:
-        if _kind(node) == "sequence":
-            return Rule(name=name, alternatives=tuple(self.alternative(i, name) for i in node.value), line=_line(key))
-        fields = self.fields(node, f"the rule {name}")
-        self.known(fields, _RULE | self.features.keys(), f"the rule {name}: ")
-        base = dataclasses.replace(
-            _PLAIN, source=self.plain(fields, "source"), features=self.feature_values(fields, {})
-        )
-        attribute = self.name(fields["attribute"][1], "attribute") if "attribute" in fields else None
-        if attribute and "groups" not in fields:
-            why = f"the sensitive rule {name} names no groups: its terminals belong under groups"
-            self.fail(fields["attribute"][0], why)
-        if "groups" in fields and not attribute:
-            self.fail(fields["groups"][0], f"the rule {name} has groups but no attribute")
+    def rule(self, name: str, rule: _Rule) -> Rule:
+        where: Where = ("rules", name)
+        base = Terminal(text="", source=rule.source, features=self.features_of(rule, where, {}))
         alternatives: list[Alternative | Terminal] = []
-        if "groups" in fields:
-            for group, (_, cell) in self.fields(fields["groups"][1], "groups").items():
-                own = dataclasses.replace(base, attribute=attribute, group=group)
-                alternatives += self.bundle(cell, name, own)
-        if "labels" in fields:
-            for label, (_, cell) in self.fields(fields["labels"][1], "labels").items():
-                alternatives += self.bundle(cell, name, dataclasses.replace(base, label=label))
-        if "terms" in fields:
-            alternatives += self.bundle(fields["terms"][1], name, base)
-        if "alternatives" in fields:
-            alternatives += [self.alternative(i, name) for i in self.items(fields["alternatives"][1], "alternatives")]
-        aligned = self.plain(fields, "aligned", "false")
-        if aligned not in ("true", "false"):
-            self.fail(fields["aligned"][1], f"aligned: expected true or false, got {aligned!r}")
+        for group, own in rule.groups.items():
+            sensitive = dataclasses.replace(base, attribute=rule.attribute, group=group)
+            alternatives += self.terminals(own, (*where, "groups", group), sensitive)
+        for label, own in rule.labels.items():
+            alternatives += self.terminals(own, (*where, "labels", label), dataclasses.replace(base, label=label))
+        if rule.terms is not None:
+            alternatives += self.terminals(rule.terms, (*where, "terms"), base)
+        for n, one in enumerate(rule.alternatives):
+            at, plain = (*where, "alternatives", n), Terminal(text="")
+            alternatives.append(
+                self.alternative(one, at) if set(one.form) & set("{}") else self.terminal(one, at, plain)
+            )
         return Rule(
             name=name,
             alternatives=tuple(alternatives),
-            attribute=attribute,
-            aligned=aligned == "true",
-            source=base.source,
-            line=_line(key),
+            attribute=rule.attribute,
+            aligned=rule.aligned,
+            source=rule.source,
+            line=self.line(where),
         )
 
-    def feature_values(self, fields: Fields, base: Mapping[str, str]) -> dict[str, str]:
-        """The features of ``base`` and those that ``fields`` name."""
+    def features_of(self, part: _Featured, where: Where, base: Mapping[str, str]) -> dict[str, str]:
+        """Return the features of ``base`` and those that ``part`` names."""
         out = dict(base)
-        for feature, values in self.features.items():
-            if feature in fields:
-                out[feature] = self.plain(fields, feature)
-                if out[feature] not in values:
-                    self.fail(fields[feature][0], f"{feature} is one of {', '.join(values)}; got {out[feature]!r}")
+        for name, value in part.__pydantic_extra__.items():
+            if name in self.features and value in self.features[name]:
+                out[name] = value
+            elif name in self.features:
+                self.fail((*where, name), f"{name} is one of {', '.join(self.features[name])}; got {value!r}")
+            elif not (isinstance(part, _Form) and name.endswith(_PERCENT)):
+                self.fail((*where, name), f"unknown field {name!r}")
         return out
 
-    def bundle(self, node: Node, rule: str, base: Terminal) -> Iterator[Terminal]:
-        """The terminals of a list, or of ``{terms: [...], number: pl, source: ...}``."""
-        if _kind(node) == "mapping":
-            fields = self.fields(node, f"the rule {rule}")
-            self.known(fields, {"terms", "source", *self.features}, f"the rule {rule}: ", " next to terms")
-            if "terms" not in fields:
-                self.fail(node, f"the rule {rule}: the list of terms is missing")
-            features = self.feature_values(fields, base.features)
-            base = dataclasses.replace(base, features=features, source=self.plain(fields, "source", base.source))
-            node = fields["terms"][1]
-        for item in self.items(node, f"the rule {rule}"):
-            yield self.terminal(item, rule, base)
+    def terminals(self, own: _Bundle, where: Where, base: Terminal) -> Iterator[Terminal]:
+        features = self.features_of(own, where, base.features)
+        base = dataclasses.replace(base, features=features, source=own.source or base.source)
+        for n, one in enumerate(own.terms):
+            yield self.terminal(one, (*where, "terms", n), base)
 
-    def terminal(self, node: Node, rule: str, base: Terminal = _PLAIN) -> Terminal:
-        what = f"a terminal of {rule}"
-        self.n_terminals += 1
-        if self.n_terminals > MOST_TERMINALS:
-            self.fail(node, f"more than {MOST_TERMINALS:,} terminals")
-        own: dict[str, Any] = {}
-        if _kind(node) == "mapping":
-            fields = self.fields(node, what)
-            facts = {f: self.number(value, f) for f, (_, value) in fields.items() if f.endswith("_percent")}
-            self.known(fields, {"text", "weight", "source", "label", *self.features, *facts}, f"{what}: ", "")
-            if "text" not in fields:
-                self.fail(node, f"{what}: the field text is missing")
-            own = {field: self.plain(fields, field) for field in ("source", "label") if field in fields}
-            own |= {"features": self.feature_values(fields, base.features), "facts": facts}
-            if "weight" in fields:
-                own["weight"] = self.number(fields["weight"][1], "weight")
-            node = fields["text"][1]
-        text = self.text(node, what)
+    def terminal(self, one: _Form, where: Where, base: Terminal) -> Terminal:
+        text = one.text or one.form
         if not text.strip():
-            self.fail(node, f"{what} is empty; write one alternative with and one without it")
+            self.fail(where, "a terminal is empty; write one alternative with and one without it")
         if "{" in text or "}" in text:
-            self.fail(node, f"{text!r} refers to a rule; that belongs under alternatives")
-        return dataclasses.replace(base, text=text, line=_line(node), **own)
+            self.fail(where, f"{text!r} refers to a rule; that belongs under alternatives")
+        try:
+            facts = {name: float(value) for name, value in one.__pydantic_extra__.items() if name.endswith(_PERCENT)}
+        except ValueError as error:
+            self.fail(where, str(error))
+        return dataclasses.replace(
+            base,
+            text=text,
+            weight=one.weight,
+            source=one.source or base.source,
+            label=base.label if one.label is None else one.label,
+            features=self.features_of(one, where, base.features),
+            facts=facts,
+            line=self.line(where),
+        )
 
-    def alternative(self, node: Node, rule: str) -> Alternative | Terminal:
-        weight, at, what = 1.0, node, f"an alternative of {rule}"
-        if _kind(node) == "mapping":
-            fields = self.fields(node, what)
-            if "is" not in fields:
-                return self.terminal(node, rule)
-            self.known(fields, ("is", "weight"), f"{what}: ")
-            if "weight" in fields:
-                weight = self.number(fields["weight"][1], "weight")
-            node = fields["is"][1]
-        text = self.text(node, what)
-        if "{" not in text and "}" not in text:
-            return dataclasses.replace(self.terminal(node, rule), weight=weight)
-        return Alternative(parts=tuple(self.parts(text, node)), weight=weight, line=_line(at))
+    def alternative(self, one: _Form, where: Where) -> Alternative:
+        parts = tuple(self.parts(one.form, where))
+        return Alternative(parts=parts, weight=one.weight, line=self.line(where))
 
-    def parts(self, text: str, node: Node) -> Iterator[Text | Ref | Agree | Article]:
+    def parts(self, text: str, where: Where) -> Iterator[Text | Ref | Agree | Article]:
         if re.search(r"[{}]", _BRACES.sub("", text)):
-            self.fail(node, f"{text!r}: a brace is not closed")
+            self.fail(where, f"{text!r}: a brace is not closed")
         names = set()
         for number, piece in enumerate(_BRACES.split(text)):  # text and the inside of braces by turns
             if number % 2 == 0:
                 if piece:
                     yield Text(text=piece)
                 continue
-            part = self.part(piece.strip(), node)
+            part = self.part(piece.strip(), where)
             if isinstance(part, Ref):
                 if part.name in names:
                     numbered = f"{{{part.rule}#1}} and {{{part.rule}#2}}"
-                    self.fail(node, f"{text!r} holds {{{part.name}}} twice; name them {numbered}")
+                    self.fail(where, f"{text!r} holds {{{part.name}}} twice; name them {numbered}")
                 names.add(part.name)
             yield part
 
-    def part(self, inner: str, node: Node) -> Ref | Agree | Article:
+    def part(self, inner: str, where: Where) -> Ref | Agree | Article:
         if inner == "a":
             return Article()
         if "@" not in inner:
             rule, _, _ = inner.partition("#")
             if not NAME.match(rule):
-                self.fail(node, f"{{{inner}}} is not a reference to a rule")
+                self.fail(where, f"{{{inner}}} is not a reference to a rule")
             return Ref(rule=rule, name=inner)
         listed, _, target = inner.rpartition("@")
         name, _, feature = target.partition(".")
         feature = feature or "number"
         if feature not in self.features:
-            self.fail(node, f"{{{inner}}}: there is no feature {feature!r}; known: {', '.join(self.features)}")
+            self.fail(where, f"{{{inner}}}: there is no feature {feature!r}; known: {', '.join(self.features)}")
         forms, values = tuple(form.strip() for form in listed.split("/")), self.features[feature]
         if len(forms) != len(values) or not all(forms):
             expected = f"{len(values)} values of {feature} ({', '.join(values)})"
-            self.fail(node, f"{{{inner}}}: {len(forms)} forms for the {expected}")
+            self.fail(where, f"{{{inner}}}: {len(forms)} forms for the {expected}")
         return Agree(forms=forms, name=name, feature=feature)
-
-
-def _kind(node: Node) -> str:
-    """``mapping``, ``sequence`` or ``scalar``."""
-    return type(node).__name__.removesuffix("Node").lower()
-
-
-def _line(node: Node) -> int:
-    return int(node.start_mark.line) + 1
