@@ -144,7 +144,6 @@ def check_grammar(*, file: str) -> int:
     """Look for mistakes, and print the number of derivations. Exit 1 where something is found."""
     from auditor.perturb import grammar
     from auditor.perturb.grammar.reader import HELP, focus
-    from auditor.perturb.grammar.space import summary
 
     one = grammar.parse(file)
     problems = grammar.check(one)
@@ -155,10 +154,7 @@ def check_grammar(*, file: str) -> int:
         raise DataFileError(f"{one.where(fatal[0].line)}: {fatal[0].message}. {HELP}")
     say(*(f"{one.where(problem.line)}: {problem.message}" for problem in problems))
     for seen in [one] if one.view else [one, *(focus(one, name) for name in one.views)]:
-        size = summary(grammar.space(seen))
-        say(
-            f"{seen.full_name}: {size.rules} rules, {size.alternatives} alternatives, {size.terminals} terminals; "
-            f"{size.derivations:,} derivations"
-        )
+        rules, terminals = len(seen.reachable()), sum(1 for _ in seen.terminals())
+        say(f"{seen.full_name}: {rules} rules, {terminals} terminals; {grammar.space(seen).derivations:,} derivations")
     say(f"Attributes: {', '.join(one.attributes) or 'none'}. Labels: {', '.join(one.labels) or 'none'}.")
     return 1 if problems else 0

@@ -111,7 +111,7 @@ def generated(record: RunRecord, names: Names) -> Iterator[Section]:
                 [_phase(row, made) for row in made.phases],
             )
         )
-        columns = "Covered by | Terminals | Pairs of sensitive terminals"
+        columns = "Covered by | Terminals"
         content.append(table("How much of the grammar was covered", columns, _coverage(made)))
     if score:
         rates = [
@@ -149,14 +149,9 @@ def _phase(row: recorded.Phase, made: recorded.Generation) -> tuple[str, ...]:
 
 def _coverage(made: recorded.Generation) -> Iterator[tuple[str, ...]]:
     for phase, row in made.coverage.items():
-        cells = (
-            f"{words.count(n)} of {words.count(of)}" + ("" if share is None else f" ({words.percent(share)})")
-            for n, of, share in (
-                (row.terminals_covered, row.terminals, row.terminal_share),
-                (row.pairs_covered, row.pairs, row.pair_share),
-            )
-        )
-        yield (f"{PHASES.get(phase, phase)} cases", *cells)
+        share = "" if row.terminal_share is None else f" ({words.percent(row.terminal_share)})"
+        covered = f"{words.count(row.terminals_covered)} of {words.count(row.terminals)}{share}"
+        yield f"{PHASES.get(phase, phase)} cases", covered
 
 
 # -- words ----------------------------------------------------------------------------------------------------

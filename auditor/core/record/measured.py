@@ -225,10 +225,7 @@ class Coverage(Part, frozen=True, kw_only=True):
 
     terminals: int
     terminals_covered: int
-    pairs: int
-    pairs_covered: int
     terminal_share: float | None = None
-    pair_share: float | None = None
 
 
 class Ceiling(Part, frozen=True, kw_only=True):

@@ -224,7 +224,7 @@ class GrammarSuite(Suite):
                 {"model": model, "phase": self._phase(sampling), "sampling": sampling} | dataclasses.asdict(tally)
                 for (model, sampling), tally in sorted(self.tallies.items())
             ],
-            "coverage": {self._phase(s): meter.result().as_record() for s, meter in self.meters.items() if meter.seen},
+            "coverage": {self._phase(s): meter.as_record() for s, meter in self.meters.items() if meter.seen},
         }
 
     def _phase(self, sampling: str) -> str:
@@ -298,7 +298,7 @@ class GrammarSuite(Suite):
             self._orbits.add(orbit)
         self._derived[case_id] = derivation
         self._open[case_id] = (sampling, frozenset(choices))
-        self.meters[sampling].add(derivation, changed)
+        self.meters[sampling].add([derivation, *changed])
         return Case(
             id=case_id,
             suite=self.name,
