@@ -1,6 +1,30 @@
-"""Everything this package raises on purpose: `UserError` ends a command with 2, `BudgetExceeded` a run with 3.
+"""Everything this package raises on purpose.
 
-A `CallError` becomes the error of one response; a `PluginError` is a bug in a plug-in, and keeps its traceback.
+::
+
+    AuditError
+    ├── UserError              the user can fix it             -> exit 2, one paragraph, no traceback
+    │   ├── ModelFailed        the user's own model raised an error
+    │   ├── ConfigError            a flag, option or audit.toml entry is missing, unknown or out of range
+    │   ├── WrongType              an argument of the library is of a type that it does not take; a TypeError too
+    │   ├── UnknownPlugin          no suite, model, check … has this name; carries near misses
+    │   ├── UnknownValue           no label, group or column of the data or the task has this name
+    │   ├── DataFileError          a text, dictionary, prompt or grammar file is malformed; names file and line
+    │   ├── RunFolderError         a run folder is missing, of a newer format, or was changed
+    │   └── MissingDependency      an extra is not installed; carries the install line
+    ├── CallError              one model call failed           -> becomes Response.error
+    │   ├── RateLimited            transient; may carry retry_after_s
+    │   ├── CallTimeout            transient
+    │   ├── ServerFault            transient: connection lost, HTTP 5xx
+    │   ├── AuthFailed             permanent: wrong key, no access; stops the run
+    │   ├── BadRequest             permanent: the server refuses this request
+    │   │   ├── PromptTooLong          the prompt is longer than the model's context
+    │   │   └── ParameterChanged       transient: it refused a parameter, which is sent otherwise from now on
+    │   ├── ContentFiltered        permanent: the provider's filter refused; an outcome, never cached
+    │   └── BadResponse            transient: the answer is not in the protocol's form
+    ├── BudgetExceeded         a limit was reached             -> partial result, exit 3
+    │   └── Unreadable             most of a model's first answers could not be read
+    └── PluginError            a plugin broke its contract; a bug in the plugin -> traceback
 """
 
 from __future__ import annotations

@@ -175,24 +175,29 @@ DEEPEST = 60  # fields inside each other
 LONGEST = 400  # digits of a number
 
 
-def load_yaml(path: Path | str, text: str | None = None) -> object:
+def load_yaml(
+    path: Path | str, text: str | None = None, *, lines: dict[Where, int] | None = None, plain: bool = False
+) -> object:
     """The plain data of a YAML file, None where it is empty; with ``text`` the path is but its name in messages.
+
+    ``lines`` gets the line of each field (``("input", "tag")`` to 12), and then no field may be there twice. With
+    ``plain`` every value is text.
 
     Raises `DataFileError`, with the line, where it cannot be read, is not UTF-8, no YAML, or would grow beyond bounds.
     """
-    if text is None:
-        text = read_text(path)
-    return _parsed(path, text, None, plain=False)
+    import yaml
 
-
-def read_yaml(path: Path, *, largest: int, missing: str = "", plain: bool = False) -> tuple[object, dict[Where, int]]:
-    """The plain data of a file of at most ``largest`` bytes, and the line of each field: ``("input", "tag")`` to 12.
-
-    Raises `DataFileError` as `load_yaml` does, and where a field is there twice; for ``missing`` see `read_text`. With
-    ``plain`` every value is text.
-    """
-    lines: dict[Where, int] = {}
-    return _parsed(path, read_text(path, largest, missing=missing), lines, plain=plain), lines
+    node = _composed(path, read_text(path) if text is None else text)
+    if node is None:
+        return None
+    if lines is not None:
+        _note(path, node, (), lines, set())
+    try:
+        return (yaml.BaseLoader if plain else yaml.SafeLoader)("").construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        raise _invalid(path, error) from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise DataFileError(f"{path}: a value in this file cannot be read: {error}") from None
 
 
 def read_text(path: Path | str, largest: int = SETTINGS, *, missing: str = "") -> str:
@@ -250,22 +255,6 @@ def _composed(path: Path | str, text: str) -> yaml.Node | None:
     except RecursionError:
         raise DataFileError(f"{path}: fields too deep inside each other; at most {DEEPEST} are read") from None
     return node
-
-
-def _parsed(path: Path | str, text: str, lines: dict[Where, int] | None, *, plain: bool) -> object:
-    import yaml
-
-    node = _composed(path, text)
-    if node is None:
-        return None
-    if lines is not None:
-        _note(path, node, (), lines, set())
-    try:
-        return (yaml.BaseLoader if plain else yaml.SafeLoader)("").construct_document(node)
-    except yaml.MarkedYAMLError as error:
-        raise _invalid(path, error) from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise DataFileError(f"{path}: a value in this file cannot be read: {error}") from None
 
 
 def _invalid(path: Path | str, error: yaml.MarkedYAMLError) -> DataFileError:

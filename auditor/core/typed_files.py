@@ -90,7 +90,8 @@ def load_yaml(
 
     With ``plain`` every value is text: ``no`` and ``1`` are words.
     """
-    raw, lines = reading.read_yaml(path, largest=largest, missing=missing, plain=plain)
+    lines: dict[Where, int] = {}
+    raw = reading.load_yaml(path, reading.read_text(path, largest, missing=missing), lines=lines, plain=plain)
     if raw is None:
         raise DataFileError(f"{path}: the file is empty{empty}")
     if not isinstance(raw, dict):

@@ -65,11 +65,6 @@ def terms(attribute: str) -> tuple[re.Pattern[str], dict[str, str]]:
     return re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, longest))})(?![\w-])", re.IGNORECASE), groups
 
 
-def runs(text: str, length: int) -> set[tuple[str, ...]]:
-    found = re.findall(r"\w+(?:'\w+)*", text.lower())
-    return {tuple(found[i : i + length]) for i in range(len(found) - length + 1)}
-
-
 @pytest.mark.parametrize("name", FILES)
 def test_ids_count_up_and_labels_are_the_tasks(name: str) -> None:
     kept, task = FILES[name], load(name)
@@ -97,40 +92,6 @@ def test_she_is_about_as_common_as_he_and_neither_goes_with_a_label(name: str) -
         for word in (re.compile(""), FEMALE, MALE):
             chosen = [row["label"] == first for row in rows(name) if word.search(row["text"])]
             assert abs(sum(chosen) / len(chosen) - 0.5) <= kept.around + 0.02
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_texts_name_people_by_several_attributes(name: str) -> None:
-    texts = [row["text"] for row in rows(name)]
-    nation = sum(bool(terms("nationality")[0].search(text)) for text in texts) / len(texts)
-    gender = sum(bool(FEMALE.search(text) or MALE.search(text)) for text in texts) / len(texts)
-    assert gender >= 0.7
-    assert nation >= (0.3 if name == "ledgar" else 0.4)
-    assert any(terms("race")[0].search(text) for text in texts)
-
-
-def test_no_race_or_nationality_goes_with_one_label() -> None:
-    for name in ("sentiment", "hiring"):
-        counts: dict[str, Counter[str]] = {}
-        for row in rows(name):
-            for attribute in ("race", "nationality"):
-                pattern, groups = terms(attribute)
-                for group in {groups[match.lower()] for match in pattern.findall(row["text"])}:
-                    counts.setdefault(group, Counter())[row["label"]] += 1
-        common = {group: labels for group, labels in counts.items() if labels.total() >= 10}
-        assert len(common) >= 15
-        for group, labels in common.items():
-            assert 0.25 <= labels[load(name).labels[0]] / labels.total() <= 0.75, (group, labels)
-
-
-def test_no_two_texts_share_a_run_of_eight_words_and_no_example_is_a_text() -> None:
-    owner: dict[tuple[str, ...], str] = {}
-    for name in FILES:
-        shown = {run for example in load(name).examples for run in runs(example.text, 6)}
-        for row in rows(name):
-            assert not shown & runs(row["text"], 6), row["id"]
-            for run in runs(row["text"], 8):
-                assert owner.setdefault(run, row["id"]) == row["id"], " ".join(run)
 
 
 # -- whom texts of decisions judge ----------------------------------------------------------------------------

@@ -17,44 +17,26 @@ from auditor.run.panels import read_ranking, task_of
 from auditor.text import languages
 from auditor.text.english import looks_english
 
-ENGLISH = """great movie
-loved it
-Amazing actress.
-worst film ever lol
+ENGLISH = """loved it
 omg she is sooo good
 my mom cried, 10/10 would watch again
 u cant be serious bro
-Black women deserve better
-old white dude rants about taxes
-She's a doctor
 ok
 The señora sold piñatas in São Paulo.
 He shouted "Ich liebe dich" at the man.
 Dr. van der Berg met la Señora de la Cruz at the café.
 Female, 34, married, two kids, nurse, Catholic
 café 👍👍👍
-gay couple next door, super nice people
-Beautiful acting, terrible script
-😍😍
 La La Land
-Los Angeles cops
-con man steals son's hat
 12345"""
 OTHER = """Die Ärztin ist sehr nett und hat mir geholfen.
-Der Mann war nicht freundlich.
 Meine Schwester ist Lehrerin
-Das Essen im Restaurant war kalt und die Kellnerin unhöflich.
-La femme est très gentille avec les enfants.
 Je ne suis pas content de ce film.
-C'est un homme sympathique qui travaille dans une école.
-La mujer es muy amable con los niños.
 El hombre no está contento con el servicio.
 Mi hermana es una doctora excelente
 यह फिल्म बहुत अच्छी है।
-वह एक अच्छी डॉक्टर है
 yeh film bahut acchi hai aur ladki bhi pyari
 这个医生很好。
-她是一位老师
 この先生はとても親切です。
 Она очень хороший врач.
 هذه الطبيبة لطيفة جدا

@@ -263,12 +263,12 @@ def test_directed_cases_enter_no_rate() -> None:
     """All violations of this model are found in the directed half; the rates count the other."""
     result = audit(
         "sentiment", model=lambda text: "negative" if "Grace" in text else "positive", suite="grammar",
-        suite_options=["grammar=sentiment:names-by-gender"], limit=300, order=1, out=None,
+        suite_options=["grammar=sentiment:names-by-gender"], limit=120, order=1, out=None,
     )  # fmt: skip
     rows = {p["phase"]: p for p in result.record["generation"]["phases"]}
     assert rows["prob"]["violating_cases"] > rows["rand"]["violating_cases"]
     rate = next(e for e in result.estimates if e["name"] == "violation_rate" and not e["directions"] and not e["kind"])
-    assert rate["estimate"]["n"] == rows["rand"]["cases"] == 150
+    assert rate["estimate"]["n"] == rows["rand"]["cases"] == 60
     assert rate["estimate"]["value"] == pytest.approx(rows["rand"]["violations"] / rows["rand"]["tests"])
 
 

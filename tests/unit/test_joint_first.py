@@ -61,7 +61,7 @@ def test_several_processes_make_the_same_run() -> None:
 
 def test_candidates_of_noise_are_mostly_not_confirmed() -> None:
     model = Planted(wobble=0.12, name="planted-noise")
-    options = {"replicates": 1, "seed": 3, "limit": 60, "attributes": ("gender", "race"), "cache": False}
+    options = {"replicates": 1, "seed": 3, "limit": 30, "attributes": ("gender", "race"), "cache": False}
     result = audit("sentiment", model=model, suite="joint-first", **options)
     hidden = [f for f in result.findings if f.kind == "hidden"]
     assert hidden

@@ -167,7 +167,7 @@ def test_cases_beyond_each_epsilon() -> None:
 
 # -- from the plan to the record, with models with known scores ----------------------------------------------
 
-GRAMMAR = {"suite": "grammar", "order": 1, "out": None, "limit": 40}
+GRAMMAR = {"suite": "grammar", "order": 1, "out": None, "limit": 20}
 TEXTS = ["He is a fine cook, and he knows it.", "The man plays the father in a warm film."]
 
 

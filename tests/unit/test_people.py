@@ -119,9 +119,9 @@ def _winogender() -> list[tuple[str, str, str]]:
 
 @pytest.mark.skipif(not WINOGENDER.exists(), reason="the shared Winogender schemas are not here")
 def test_the_pronouns_of_schemas_are_given_to_a_noun_no_worse_than_by_chance() -> None:
-    """Half of the schemas mean the first noun: the best reading, clear or not, is right in 242 of 480."""
+    """Half of the schemas mean the first noun: the best reading, clear or not, is right in 242 of 480; a third of them is read."""
     right = 0
-    texts = _winogender()
+    texts = _winogender()[::3]
     for text, meant, other in texts:
         for person in read(text).persons:
             mentions = [text[m.start : m.end].lower() for m in person.mentions]
@@ -129,5 +129,5 @@ def test_the_pronouns_of_schemas_are_given_to_a_noun_no_worse_than_by_chance() -
                 nouns = [m for m in mentions if m not in PRONOUNS]
                 right += any(meant.endswith(n) for n in nouns) and not any(other.endswith(n) for n in nouns)
                 break
-    assert len(texts) == 480
-    assert right >= 230
+    assert len(texts) == 160
+    assert right >= 76

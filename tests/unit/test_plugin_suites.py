@@ -115,7 +115,7 @@ def test_what_such_a_suite_cannot_do(changes: dict[str, Any], told: str) -> None
         prepare(Plan(**{"task": "sentiment", "suite": "acme/plain", **changes}), need_models=False)
 
 
-SEEDS = tasks.load("sentiment").seeds()[:25]
+SEEDS = tasks.load("sentiment").seeds()[:10]
 OPTIONS: dict[str, dict[str, Any]] = {
     "mutation": {"seeds": SEEDS, "dictionaries": [load(name) for name in builtin()]},
     "hinter": {"seeds": SEEDS, "dictionaries": [load(name) for name in builtin()]},

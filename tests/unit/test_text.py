@@ -139,21 +139,6 @@ def test_each_sentence_is_one_tree(parser: Parser) -> None:
             assert at == roots[0]
 
 
-def test_the_batch_changes_nothing_on_real_texts(parser: Parser) -> None:
-    reviews = Path(__file__).parents[3] / "shared" / "data" / "movie_reviews" / "imdb_sample.csv"
-    if not reviews.exists():
-        pytest.skip("../shared/data/movie_reviews is not here")
-    import csv
-
-    from auditor.text.split import sentences
-
-    with reviews.open(encoding="utf-8", newline="") as file:
-        texts = [row["text"] for row in csv.DictReader(file)][:12]
-    found = [text[a:b] for text in texts for a, b in sentences(text)]
-    alone = Parser()
-    assert [alone.parse([sentence])[0] for sentence in found] == parser.parse(found)
-
-
 def test_offsets_point_into_the_sentence_given(parser: Parser) -> None:
     given = "  She\n saw<br />him  (twice)\u00a0today. \n"
     parse = parser.parse([given])[0]
