@@ -87,7 +87,6 @@ def reach(
         alpha=ALPHA,
         power=POWER,
         assumed=Assumed(flips=ASSUMED_FLIPS, word_sd=ASSUMED_WORD, draws=DRAWS),
-        part_of_texts=None if ratio == 1 else 1 / ratio,
         claims=tuple(claims),
     )
 
@@ -188,7 +187,7 @@ class _Spread(NamedTuple):
 def _reach(
     versions: Observations, one: _LaidOut, base: Floats, worded: Sequence[Rows], level: float, ratio: float
 ) -> ExpectedClaim:
-    from scipy.special import ndtri, stdtrit
+    from scipy.special import ndtri
 
     n = len(one.design.focal)
     used = np.unique(one.contrast.map.indices)
@@ -211,7 +210,7 @@ def _reach(
     worst = sorted(range(FITS), key=lambda k: needs[k] ** 2 * (fits[k].these.se ** 2 + added[k]))
     counted = worst[FITS // 2]
     word = added[counted]
-    need = [-float(stdtrit(max(1, n - 1), level / 2)) + sure, needs[counted]]
+    need = needs[counted]
 
     def under(net: float) -> _Spread:
         answers = (base[used] + (shift(net) * shares)[:, None] > 0).astype(np.float64)
@@ -223,30 +222,16 @@ def _reach(
 
     tried = [under(net) for net in TRIED]
 
-    def smallest(words: bool) -> float | None:
-        short = [need[words] * math.sqrt(s.text + words * s.word) / max(s.mean, 1e-9) for s in tried]
-        return _crossing([max(a, MIN_TEXTS / max(s.changed, 1e-9)) for a, s in zip(short, tried, strict=True)])
-
+    short = [need * math.sqrt(s.text + s.word) / max(s.mean, 1e-9) for s in tried]
+    smallest = _crossing([max(a, MIN_TEXTS / max(s.changed, 1e-9)) for a, s in zip(short, tried, strict=True)])
     calls = _calls_about(versions, one.reach.attribute) * ratio
-
-    def needed(words: bool) -> dict[str, int | None]:
-        out: dict[str, int | None] = {}
-        for target in TARGETS:
-            s = tried[TRIED.index(target)]
-            room = (s.mean / need[words]) ** 2 - words * s.word
-            enough = room > 0 and s.changed > 0
-            out[f"{target:g}"] = math.ceil(calls * max(s.text / room, MIN_TEXTS / s.changed)) if enough else None
-        return out
-
-    return structs.replace(
-        one.reach,
-        texts=round(n * ratio),
-        words=effective,
-        words_smallest=smallest(False),
-        smallest=smallest(True),
-        words_calls=needed(False),
-        calls=needed(True),
-    )
+    needed: dict[str, int | None] = {}
+    for target in TARGETS:
+        s = tried[TRIED.index(target)]
+        room = (s.mean / need) ** 2 - s.word
+        enough = room > 0 and s.changed > 0
+        needed[f"{target:g}"] = math.ceil(calls * max(s.text / room, MIN_TEXTS / s.changed)) if enough else None
+    return structs.replace(one.reach, texts=round(n * ratio), words=effective, smallest=smallest, calls=needed)
 
 
 def _crossing(short: Sequence[float]) -> float | None:

@@ -293,8 +293,6 @@ def _latin(text: str) -> bool:
 
 
 _PLAIN = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
-_SENTENCE = re.compile(r"[.!?]+(?:\s|$)")
-_VOWELS = re.compile(r"[aeiouy]+")
 
 
 def plain_words(text: str) -> list[str]:
@@ -306,30 +304,6 @@ def plain_words(text: str) -> list[str]:
     return [word.replace("\u2019", "'") for word in _PLAIN.findall(text.lower())]
 
 
-def syllables(word: str) -> int:
-    """About how many syllables a word has: groups of vowels, a silent e at the end left out.
-
-    >>> [syllables(word) for word in ("care", "table", "physical", "a")]
-    [1, 2, 3, 1]
-    """
-    groups = len(_VOWELS.findall(word))
-    return max(1, groups - (word.endswith("e") and not word.endswith("le") and groups > 1))
-
-
-def reading_ease(text: str) -> float:
-    """Flesch's reading ease: about 100 is very easy, 0 very hard.
-
-    References
-    ----------
-    R. Flesch, A new readability yardstick, J. Appl. Psychol. 32 (1948).
-    """
-    said = plain_words(text)
-    if not said:
-        return 0.0
-    sentences = max(1, len(_SENTENCE.findall(text)))
-    return 206.835 - 1.015 * len(said) / sentences - 84.6 * sum(map(syllables, said)) / len(said)
-
-
 def share(text: str, stems: Iterable[str]) -> float:
     """Words of 100 that begin with one of ``stems``."""
     said, wanted = plain_words(text), tuple(stems)
@@ -338,7 +312,6 @@ def share(text: str, stems: Iterable[str]) -> float:
 
 FIGURES: Mapping[str, tuple[str, Callable[[str], float]]] = {
     "length": ("words", lambda text: float(len(plain_words(text)))),
-    "reading ease": ("points of reading ease", reading_ease),
     "hedging": ("hedging words of 100", lambda text: share(text, word_list("hedges"))),
     "agency": ("words of agency of 100", lambda text: share(text, word_list("agency"))),
     "competence": ("words of competence of 100", lambda text: share(text, word_list("competence"))),

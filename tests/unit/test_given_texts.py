@@ -33,20 +33,6 @@ SEEDS = [
 ]
 
 
-class Polars:
-    """The part of a polars frame that is used."""
-
-    def __init__(self, columns: dict[str, list[Any]]) -> None:
-        self.columns, self._data = list(columns), columns
-
-    def select(self, names: list[str]) -> Polars:
-        return Polars({name: self._data[name] for name in names})
-
-    def iter_rows(self, *, named: bool) -> Iterator[dict[str, Any]]:
-        assert named
-        return (dict(zip(self.columns, row, strict=True)) for row in zip(*self._data.values(), strict=True))
-
-
 class HubData:
     """The part of a datasets.Dataset that is used."""
 
@@ -68,12 +54,10 @@ def of_arrow() -> Any:
 
 KINDS = {
     "dicts": lambda: ROWS,
-    "a tuple of dicts": lambda: tuple(ROWS),
     "a generator of dicts": lambda: (row for row in ROWS),
     "seeds": lambda: SEEDS,
     "seeds and dicts": lambda: [*SEEDS[:1], *ROWS[1:]],
     "pandas": of_pandas,
-    "polars, by its methods": lambda: Polars(COLUMNS),
     "polars": lambda: pytest.importorskip("polars").DataFrame(COLUMNS),
     "arrow": of_arrow,
     "a record batch": lambda: of_arrow().to_batches()[0],

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from judged import table_of
 
 from auditor import audit
-from auditor.cli.main import run
-from auditor.core.errors import ConfigError, UserError
-from auditor.core.plan import Plan
+from auditor.core.errors import UserError
 from auditor.core.registry import ORACLES
 from auditor.core.types import Answer, Case, Edit, Variant, Verdict
 from auditor.measure.rates import exceeding
@@ -212,31 +208,3 @@ def test_bls_takes_the_shares_as_expected() -> None:
     bls = audit("fill-mask", model=follows, reference="bls", **options)
     assert rates(equal)[0.01][0] > 0
     assert rates(bls)[0.01][0] == 0 < rates(bls)[0.01][1]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"oracle": "probabilty"}, "Did you mean probability"),
-        ({"tolerance": (0.1, 0.2)}, "--oracle probability only"),
-        ({"reference": "bls"}, "--reference belongs to --oracle probability"),
-        ({"oracle": "probability", "reference": "bsl"}, "--reference takes equal, bls, or ATTRIBUTE:GROUP"),
-        ({"oracle": "probability", "tolerance": (1.5,)}, "between 0 and 1"),
-        ({"oracle": "probability", "tolerance": (float("nan"),)}, "must be a number"),
-        ({"oracle": "probability", "reference": "bls"}, "--suite grammar"),
-    ],
-)
-def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        Plan(**options)
-
-
-def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["--task", "sentiment", "--model", "planted:additive=she:0.5,scores=true", "--limit", "12"]
-    argv += ["--oracle", "probability", "--tolerance", "0.05,0.1", "--out", str(tmp_path), "--format", "json"]
-    assert run(argv) == 0
-    record = json.loads(capsys.readouterr().out)
-    assert record["spec"]["oracle"] == "probability"
-    assert [r["epsilon"] for r in record["probability"]["rows"]] == [0.05, 0.1]
-    assert run([*argv, "--tolerance", "much"]) == 2
-    assert "takes numbers" in capsys.readouterr().err

@@ -105,9 +105,7 @@ def test_a_suite_that_forgets_a_check_is_told() -> None:
     ("changes", "told"),
     [
         ({"data": "texts.csv"}, "makes its own texts; leave --data out"),
-        ({"jobs": 2}, "leave --jobs out"),
         ({"protocol": "hinter"}, "brings its own cases"),
-        ({"suite": "hinter"}, "chosen by --protocol hinter"),
     ],
 )
 def test_what_such_a_suite_cannot_do(changes: dict[str, Any], told: str) -> None:

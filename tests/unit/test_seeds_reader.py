@@ -119,16 +119,6 @@ def test_broken_files(tmp_path: Path, name: str, content: str | bytes, message: 
     assert str(path) in str(caught.value)
 
 
-def test_missing_files(tmp_path: Path) -> None:
-    write(tmp_path, "reviews.csv", "text\na\n")
-    with pytest.raises(DataFileError, match=r"no such file\. Did you mean .*reviews\.csv"):
-        read_seeds(tmp_path / "review.csv")
-    with pytest.raises(DataFileError, match="folder"):
-        read_seeds(tmp_path)
-    with pytest.raises(DataFileError, match="no such file"):
-        read_seeds(str(tmp_path / "x" / "y.csv"))
-
-
 def test_parquet(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")

@@ -214,12 +214,12 @@ class ExpectedClaim(Part, frozen=True, kw_only=True):
     ----------
     texts, words : int, float
         Texts that have a version about both groups; effective number of words.
-    words_smallest, smallest : float or None
-        Smallest net difference (a share of the answers) that is shown in 80 % of runs: with words taken as they are,
-        and by the verdict's test. None where not even 30 points would be.
-    words_calls, calls : mapping of str to int or None
-        Net difference → calls about the attribute that show it in 80 % of runs, in the same two ways. None where no
-        number of texts does, because words vary.
+    smallest : float or None
+        Smallest net difference (a share of the answers) that is shown in 80 % of runs. None where not even 30 points
+        would be.
+    calls : mapping of str to int or None
+        Net difference → calls about the attribute that show it in 80 % of runs. None where no number of texts does,
+        because words vary.
     why : str
         Why the claim cannot be tested.
     """
@@ -229,9 +229,7 @@ class ExpectedClaim(Part, frozen=True, kw_only=True):
     texts: int = 0
     words: float = 0.0
     smallest: float | None = None
-    words_smallest: float | None = None
     calls: dict[str, int | None] = msgspec.field(default_factory=dict)
-    words_calls: dict[str, int | None] = msgspec.field(default_factory=dict)
     why: str = ""
 
 
@@ -249,7 +247,6 @@ class Power(Part, frozen=True, kw_only=True):
 
     power: float = 0.8
     alpha: float = 0.05
-    part_of_texts: float | None = None  # that a large plan was worked out on
     claims: tuple[ExpectedClaim, ...] | None = None
     assumed: Assumed | None = None
 
