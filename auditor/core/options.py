@@ -50,22 +50,11 @@ class Group(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option of a plan.
+    """One option of a plan: ``--no-cache`` is on without it, ``--x/--no-x`` sets both.
 
-    Attributes
-    ----------
-    flag : str
-        As typed: ``--order``; ``--no-cache`` where the field is true unless it is given; ``--x/--no-x`` for both.
-    commands : frozenset of str
-        The commands that take it. What ``resume`` takes may change when a run goes on.
-    help : str
-        One or two sentences. The default is added where it is a plain value and not said.
-    repeated : bool
-        A list is given one by one, not in one text with commas.
-    shapes : bool
-        Whether it can change an answer; a frozen plan does not hold what does not.
-    first : bool
-        Whether ``--help`` shows it; ``--help-all`` shows all.
+    What ``resume`` is among the ``commands`` of may change when a run goes on. ``help`` is one or two sentences, to
+    which a plain default is added. ``repeated`` lists are given one by one. What does not ``shape`` an answer is not
+    part of a frozen plan. ``--help`` shows what comes ``first``, ``--help-all`` all.
     """
 
     flag: str
@@ -198,11 +187,10 @@ class PlanModel(BaseModel):
 
     @classmethod
     def read_toml(cls, path: Path, *further: type[PlanModel]) -> dict[str, object]:
-        """Settings of one ``audit.toml``, of this plan and ``further`` ones.
+        """Read the settings of one ``audit.toml``, of this plan and ``further`` ones.
 
-        The file holds ``format = 1`` and the flags' names with underscores (``max_calls = 500``); lists may be given
-        as a list or as one comma-separated text. Plans of rows stand in the table ``[tabular]``. What is not TOML, or
-        an unknown key, is a `DataFileError` that names file, line and key.
+        The file holds ``format = 1`` and the flags' names with underscores; plans of rows stand in the table
+        ``[tabular]``. What is not TOML, or an unknown key, is a `DataFileError` that names file, line and key.
         """
         text = reading.read_text(path, missing=" Give an existing file with --config.")
         try:

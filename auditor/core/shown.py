@@ -26,16 +26,10 @@ _ANYWHERE = "##["
 
 
 def visible(text: str, *, newlines: bool = True) -> str:
-    r"""Make characters that act instead of showing visible, as ``⟨U+202E⟩``.
+    """Make characters that act instead of showing visible, as ``⟨U+202E⟩`` (categories Cc, Cf, Cs, Zl, Zp).
 
-    Covers C0/C1 controls (thus ANSI escapes), bidi and other format controls, line separators and lone
-    surrogates (Unicode categories Cc, Cf, Cs, Zl, Zp). Joiners that scripts and emoji need stay. ``\r\n``
-    becomes ``\n``, a tab four spaces; with ``newlines=False`` a line break becomes ``⏎``.
-
-    Examples
-    --------
-    >>> visible("a\x1b[31mb")
-    'a⟨U+001B⟩[31mb'
+    Joiners that scripts and emoji need stay. A tab becomes four spaces; with ``newlines=False`` a line break becomes
+    ``⏎``.
     """
     text = text.replace("\r\n", "\n").replace("\t", "    ")
     text = _SUSPECT.sub(lambda m: _shown(m.group()), text)
@@ -62,13 +56,7 @@ _NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 def cell(value: object, *, newlines: bool = True) -> object:
     """A cell of a CSV file: numbers as they are, missing as nothing, text so that it stays text in a spreadsheet.
 
-    A text that begins like a formula (``=``, ``+``, ``-``, ``@`` and their wide forms, also after white space or a
-    separator) gets an apostrophe in front, and acting characters are made `visible`.
-
-    Examples
-    --------
-    >>> cell("=1+1"), cell(-0.5), cell("-0.5"), cell(None), cell("a;=b")
-    ("'=1+1", -0.5, '-0.5', '', "a;'=b")
+    A text that begins like a formula (also after white space or a separator) gets an apostrophe in front.
     """
     if not isinstance(value, str):
         return "" if value is None else value if isinstance(value, int | float) else cell(str(value))
@@ -107,24 +95,12 @@ def quoted(text: object) -> str:
 
 
 def plural(n: int, word: str, many: str = "") -> str:
-    """Count things; ``many`` is the name of several where it is not ``word`` and an s.
-
-    Examples
-    --------
-    >>> plural(1, "seed"), plural(3, "seed"), plural(1200, "category", "categories")
-    ('1 seed', '3 seeds', '1,200 categories')
-    """
+    """Count things; ``many`` is the name of several where it is not ``word`` and an s."""
     return f"{n:,} {word if n == 1 else many or word + 's'}"
 
 
 def cut_off(n: int) -> str:
-    """What to do about ``n`` answers that end at the limit on tokens, as the end of a sentence; empty for none.
-
-    Examples
-    --------
-    >>> cut_off(2), cut_off(0)
-    ('; 2 were cut off at the limit on tokens: raise it with --server max-tokens=N', '')
-    """
+    """What to do about ``n`` answers that end at the limit on tokens, as the end of a sentence; empty for none."""
     return (
         f"; {n:,} {verb(n, 'was', 'were')} cut off at the limit on tokens: raise it with --server max-tokens=N"
         if n
@@ -133,13 +109,7 @@ def cut_off(n: int) -> str:
 
 
 def verb(n: int, one: str, many: str) -> str:
-    """Choose the verb that goes with ``n`` things.
-
-    Examples
-    --------
-    >>> verb(1, "was", "were"), verb(0, "was", "were")
-    ('was', 'were')
-    """
+    """Choose the verb that goes with ``n`` things."""
     return one if n == 1 else many
 
 
@@ -153,13 +123,7 @@ ASCII = str.maketrans(
 
 
 def encodable(text: str, encoding: str | None) -> str:
-    r"""Write ``text`` as ``encoding`` can carry it: symbols get ASCII stand-ins, the rest ``\u`` escapes.
-
-    Examples
-    --------
-    >>> encodable("▲ men → women", "ascii")
-    '! men -> women'
-    """
+    """Write ``text`` as ``encoding`` can carry it: symbols get ASCII stand-ins, the rest escapes."""
     if encoding is None or is_utf8(encoding):
         return text
     return text.translate(ASCII).encode(encoding, "backslashreplace").decode(encoding)

@@ -76,16 +76,7 @@ class Waiver(BaseModel):
 
 
 def key(finding: Finding) -> str:
-    """What a finding is about, the same in every run: ``code/model/format/attributes``.
-
-    An attribute with a direction reads ``attribute:source>target``; several are joined by ``+``.
-
-    Examples
-    --------
-    >>> about = Finding(id="F1", kind="claim", code="MUT102", model="m", attributes=("gender", "race"), verdict="shown")
-    >>> key(about)
-    'MUT102/m//gender+race'
-    """
+    """Return what a finding is about, the same in every run: ``MUT102/MODEL/FORMAT/gender:male>female+race``."""
     steps = [f"{a}:{source}>{target}" for a, source, target in finding.directions]
     return "/".join((finding.code, finding.model, finding.format, "+".join(steps or finding.attributes)))
 
@@ -111,9 +102,8 @@ def load(path: Path) -> tuple[Waiver, ...]:
 def apply(record: RunRecord, waivers: Sequence[Waiver], today: datetime.date, *, source: str = FILE) -> RunRecord:
     """Return the run record with the entry ``waivers``; findings stay as they are.
 
-    ``waivers`` is ``{"source", "date", "items": [{"finding", "run", "reason", "owner", "expires", "line",
-    "status", "findings": [ids]}]}``; status is ``active``, ``expired`` or ``unmatched``. The findings of an
-    expired waiver are those that it would cover. ``today`` is the day by which waivers expire.
+    ``status`` of an item is ``active``, ``expired`` by ``today`` (its findings are those that it would cover) or
+    ``unmatched``.
     """
     items = []
     for waiver in waivers:

@@ -29,35 +29,14 @@ _BATCH = 32  # seeds scanned together, so that their sentences are parsed in one
 
 
 class MutationSuite(Suite):
-    """Makes one case for each seed that names a group.
+    """Makes one case for each of the ``seeds``, read lazily, that names a group.
 
-    Parameters
-    ----------
-    seeds : iterable of SourceText
-        Read lazily, once.
-    dictionaries : sequence of Dictionary
-        One per attribute.
-    attributes : sequence of str or None
-        The attributes to change; None takes those of ``dictionaries`` that are marked ``default``.
-    order : int
-        The largest number of attributes changed together, at least 1.
-    per_seed : int or None
-        Choices for each set of attributes, spread over the target groups; None takes all.
-    parser : TextParser or None
-        Tells *her* (possessive) from *her* (object); None goes by rule.
-    seed : int
-        With the case id it determines every random choice.
-    limit_chars : callable or None
-        Number of characters of a text that the model gets to see; terms beyond it are not changed.
-    groups : mapping of str to iterable of str, optional
-        Attribute → groups. Only changes that lead to one of these groups, or from one to any other, are made; of a
-        pair (``female/male``) those between its two groups. A joint variant leads to the wanted groups (the first
-        ones of pairs) of all its attributes, or from them. Attributes without an entry are changed between all
-        their groups.
-    who : str
-        Whose words are changed: one of `auditor.perturb.persons.WHO`. All but ``all`` need a parser.
-    subject : str
-        What the person who is judged is called: "the applicant".
+    ``per_seed`` choices for each set of ``attributes`` (None: those of ``dictionaries`` that are marked ``default``)
+    are spread over the target groups; None takes all. ``parser`` tells *her* (possessive) from *her* (object). Terms
+    beyond ``limit_chars`` of a text are not changed. ``groups``: attribute → groups; only changes to one of these, or
+    from one to any other, are made, and of a pair (``female/male``) those between its two groups. A joint variant leads
+    to the wanted groups of all its attributes, or from them. ``who`` is one of `auditor.perturb.persons.WHO`,
+    ``subject`` what the person who is judged is called.
     """
 
     name = "mutation.v1"

@@ -227,9 +227,9 @@ class Feed(Iterator[SourceText]):
 class Lines(Suite):
     """Cases of the suite that ``make`` builds over the texts, and cases with a line for what these do not change.
 
-    For each attribute of a text the first of ``carriers`` that fits is taken. A text that ``limit_chars`` would cut
-    gets no line. ``language`` is that of texts that are too short to tell; words of texts in other languages than
-    English are changed by pairs of the user alone.
+    For each attribute of a text the first of ``carriers`` that fits is taken; a text that ``limit_chars`` would cut
+    gets no line. ``language`` is that of texts that are too short to tell. Words of other languages are changed by the
+    user's pairs.
     """
 
     name = "lines.v1"

@@ -80,11 +80,7 @@ def words(text: str) -> list[Word]:
 
 
 def keys(text: str) -> list[str]:
-    """Only the keys of `words`, in less time.
-
-    >>> keys("She's in.")
-    ['she', "'", 's', 'in', '.']
-    """
+    """Return only the keys of `words`, in less time."""
     if opaque_spans(text):
         return [word.key for word in words(text)]
     return _TOKEN.findall(text.replace("’", "'").lower())
@@ -181,10 +177,7 @@ def article_for(word: str) -> Literal["a", "an"]:
 
 
 def starts_sentence(text: str, start: int) -> bool:
-    """Whether the word at ``start`` opens a sentence, a line or a quotation after a full stop.
-
-    Only punctuation is read, so a word after an abbreviation's full stop (Mr. Black) is told apart by list.
-    """
+    """Whether the word at ``start`` opens a sentence, a line or a quotation after a full stop, by punctuation alone."""
     at = start
     while at and (text[at - 1] in _OPENERS or text[at - 1].isspace()):
         at -= 1
@@ -296,11 +289,7 @@ _PLAIN = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 
 
 def plain_words(text: str) -> list[str]:
-    """The words of a text in lower case, hyphens and apostrophes in them; figures and signs are none.
-
-    >>> plain_words("She can't, 3 times.")
-    ['she', "can't", 'times']
-    """
+    """Return the words of a text in lower case, hyphens and apostrophes in them; figures and signs are none."""
     return [word.replace("\u2019", "'") for word in _PLAIN.findall(text.lower())]
 
 

@@ -136,15 +136,7 @@ def available() -> list[str]:
 
 
 def load(code: str) -> Language:
-    """Load a language by its code, or from a file of the user.
-
-    Raises
-    ------
-    UnknownPlugin
-        No language has this code.
-    DataFileError
-        The file is missing or malformed.
-    """
+    """Load a language by its code, or from a file of the user; raises `UnknownPlugin` or `DataFileError`."""
     path = Path(code)
     if path.suffix not in {".yaml", ".yml"}:
         if code not in available():

@@ -38,26 +38,12 @@ class Parse:
 
 
 class Parser:
-    """Tags and parses English sentences, in batches, each distinct one once.
+    """Tags and parses English sentences, in batches, each distinct one once; not safe for several threads at once.
 
-    A sentence is parsed by itself, always as a single tree, so that its parse depends neither on its
-    neighbours in the text nor on those in the batch. Runs of white space and ``<br />`` tags count as one
-    space. Not safe for use by several threads at once.
-
-    Parameters
-    ----------
-    name : str
-        ``"embedded"``, the parser that is shipped with the package, or the name or folder of an installed
-        spaCy pipeline with a tagger and a parser.
-    max_sentences : int
-        How many distinct sentences are remembered; the least recently used are forgotten.
-
-    Raises
-    ------
-    UnknownPlugin
-        On first use: no pipeline of this name is installed.
-    ConfigError
-        On first use: the pipeline has no tagger or no parser.
+    A sentence is parsed by itself, always as a single tree: its parse depends neither on its neighbours in the text nor
+    on those in the batch. Runs of white space and ``<br />`` tags count as one space. ``name`` is "embedded", or the
+    name or folder of a spaCy pipeline. The first use raises `UnknownPlugin` or `ConfigError` where there is none that
+    will do.
     """
 
     def __init__(self, name: str = "embedded", *, max_sentences: int = MAX_SENTENCES) -> None:

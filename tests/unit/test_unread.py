@@ -53,8 +53,9 @@ def test_a_run_without_one_readable_answer_is_not_complete() -> None:
     assert told["variant"]
 
 
-@pytest.mark.parametrize("label", ["positive", "negative"])
-def test_the_first_thing_said_of_a_constant_model_is_that_it_cannot_be_judged(label: str) -> None:
+def test_the_first_thing_said_of_a_constant_model_is_that_it_cannot_be_judged() -> None:
+    label = "positive"
+
     def m(text: str) -> str:
         return label
 

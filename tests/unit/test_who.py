@@ -71,16 +71,6 @@ def test_bystanders_keep_their_words(text: str, group: str, changes: dict[str, s
     assert to(group, text, "subject", attributes=[attribute]) == [expected]
 
 
-def test_everybody_is_changed_by_all() -> None:
-    text = "She led the choir. A man from the council thanked her for his seat."
-    assert to("male", text, "all") == []
-    case = case_of(text, "all")
-    assert {d for v in case.variants for d in v.directions} >= {
-        ("gender", "female", "male"),
-        ("gender", "male", "female"),
-    }
-
-
 def test_spans_that_are_given_are_used() -> None:
     text = "The woman at the desk said she trusts the man on the ladder, who never drops his tools."
     assert to("female", text, "subject", spans_of(text, "man", "his")) == []  # the woman … the woman

@@ -247,14 +247,8 @@ def frame(
 def code_sha256(package: Path = PACKAGE) -> dict[str, object]:
     """One hash over the source files of a package, and how many there are: ``{"sha256": …, "files": …}``.
 
-    SHA-256 over the sorted lines ``<SHA-256 of the file>  <path>`` with ``/`` between folders, as the tool
-    ``sha256sum`` prints them; so it can be recomputed without this package. Byte code, editors' leftovers and
-    data (``_data``, whose files have hashes of their own) are left out.
-
-    Examples
-    --------
-    >>> sorted(code_sha256())
-    ['files', 'sha256']
+    SHA-256 over the sorted lines ``<SHA-256 of the file>  <path>``, as ``sha256sum`` prints them: it can be recomputed
+    without this package. Byte code and data are left out.
     """
     return _code(package).copy()
 

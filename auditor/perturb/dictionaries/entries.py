@@ -38,10 +38,8 @@ TAGS = frozenset(
 class Group:
     """One group of an attribute.
 
-    ``unmarked`` groups name nobody's attribute (people, person): an edit from one is of kind "marking", and
-    they are never a target. ``fallback`` is the group whose terms stand in where this one has no term in a
-    slot. ``agrees`` is the gender group whose pronouns go with this one: a name is exchanged for one of
-    another gender only where no word of the text names a gender.
+    ``unmarked`` groups name nobody's attribute (people, person) and are never a target. The terms of ``fallback`` stand
+    in where this group has none in a slot. ``agrees`` is the gender whose pronouns go with it.
     """
 
     name: str
@@ -78,10 +76,9 @@ class Term:
 class Dictionary:
     """The groups and terms of one attribute.
 
-    ``pairs`` is None for a typed dictionary (counterparts come from slots), else the explicit pairs of a
-    raw one. ``default`` says whether an audit that names no attributes looks for this one. ``primary`` are the two
-    groups that are compared first (the second one is the reference). ``notes`` says what was passed over while
-    reading.
+    ``pairs`` are those of a raw dictionary; counterparts of a typed one (None) come from slots. ``default``: an audit
+    that names no attributes looks for this one. ``primary`` are the group that is compared first, and its reference.
+    ``notes`` says what was passed over while reading.
     """
 
     attribute: str

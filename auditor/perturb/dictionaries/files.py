@@ -73,15 +73,7 @@ def view(name: str) -> Dictionary:
 
 
 def load(path_or_name: str | Path) -> Dictionary:
-    """Load a typed dictionary by name (``gender``) or from a YAML file.
-
-    Raises
-    ------
-    UnknownPlugin
-        No built-in dictionary has this name.
-    DataFileError
-        The file is missing or malformed; the message names file and field.
-    """
+    """Load a typed dictionary by name (``gender``) or from a YAML file; `DataFileError` names file and field."""
     path = Path(path_or_name)
     if path.suffix.lower() not in {".yaml", ".yml"}:
         if str(path_or_name) not in builtin():

@@ -68,39 +68,13 @@ def _chosen(space: Space, wanted: str | Sequence[str] | None) -> tuple[str, ...]
 
 
 class GrammarSuite(Suite):
-    """Makes cases from a grammar; needs no seed texts.
+    """Makes cases from a grammar (one, or what `auditor.perturb.grammar.load` takes); needs no seed texts.
 
-    Parameters
-    ----------
-    grammar : Grammar or str
-        A grammar, or what `auditor.perturb.grammar.load` takes.
-    generation : {"prob", "rand"}
-        ``rand`` draws all cases by the weights of the grammar; ``prob`` the first part so and the rest
-        directed by their verdicts.
-    cases : int
-        Distinct cases in all; fewer if the language has fewer.
-    rand_share : float
-        With ``prob``: the share of the RAND phase, in (0, 1] (published: one half).
-    attributes : sequence of str or None
-        The attributes to change; None takes all of the grammar.
-    order : int
-        The largest number of attributes changed together, at least 1.
-    per_case : int or None
-        Variants for each set of attributes, spread over the groups; None takes all, and then no two cases hold
-        the same sentences.
-    pairs : bool
-        One variant for each case, of order 1, as published (``--protocol astraea``).
-    power : float
-        Of the error rates in PROB (`auditor.perturb.grammar.draw.error_weights`); published: 1.
-    seed : int
-        Fixes everything drawn. The variants of a sentence depend on the seed and the sentence only.
-
-    Attributes
-    ----------
-    counts, errors : Counter of (rule, alternative)
-        RAND cases that held an alternative, and those of them that violated; what PROB and diagnosis use.
-    checks : mapping
-        A check for each variant id.
+    ``generation``: "rand" draws all ``cases`` by the weights of the grammar, "prob" the first ``rand_share`` of them so
+    (published: one half) and the rest directed by their verdicts, with error rates to the ``power`` (published: 1).
+    ``per_case`` variants for each set of ``attributes`` are spread over the groups; None takes all, and then no two
+    cases hold the same sentences. ``pairs``: one variant of order 1 for each case, as published. ``counts`` and
+    ``errors`` are the RAND cases that held an alternative, and those of them that violated.
     """
 
     name = "grammar.v1"

@@ -121,20 +121,10 @@ def available() -> list[str]:
 
 
 def load(name_or_path: str | Path) -> Grammar:
-    """Read a grammar and refuse what cannot be drawn from.
+    """Read a grammar that can be drawn from: ``sentiment``, ``sentiment:names-by-race``, ``mine.yaml:view``.
 
-    Parameters
-    ----------
-    name_or_path : str or Path
-        A shipped grammar (``sentiment``), one view of it (``sentiment:names-by-race``), or a file
-        (``mine.yaml``, ``mine.yaml:view``).
-
-    Raises
-    ------
-    UnknownPlugin
-        No shipped grammar or view has this name.
-    DataFileError
-        The file is malformed, or its grammar never ends, recurses, or refers to what is not there.
+    Raises `UnknownPlugin` for an unknown name or view, and `DataFileError` for a file that is malformed, or with a
+    grammar that never ends, recurses, or refers to what is not there.
     """
     grammar = parse(name_or_path)
     for problem in check(grammar):
