@@ -155,6 +155,6 @@ def check_grammar(*, file: str) -> int:
     say(*(f"{one.where(problem.line)}: {problem.message}" for problem in problems))
     for seen in [one] if one.view else [one, *(focus(one, name) for name in one.views)]:
         rules, terminals = len(seen.reachable()), sum(1 for _ in seen.terminals())
-        say(f"{seen.full_name}: {rules} rules, {terminals} terminals; {grammar.space(seen).derivations:,} derivations")
+        say(f"{seen.full_name}: {rules} rules, {terminals} terminals; {grammar.Space(seen).derivations:,} derivations")
     say(f"Attributes: {', '.join(one.attributes) or 'none'}. Labels: {', '.join(one.labels) or 'none'}.")
     return 1 if problems else 0

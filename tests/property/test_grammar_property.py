@@ -63,7 +63,7 @@ def test_counts_and_ranks(text: str) -> None:
     one = load(text)
     if one is None:
         return
-    space = grammar.space(one)
+    space = grammar.Space(one)
     if space.derivations > 3_000:
         return
     texts = [space.text(space.nth(i)) for i in range(space.derivations)]
@@ -79,7 +79,7 @@ def test_cases_stay_in_the_language(text: str, seed: int) -> None:
     one = load(text)
     if one is None or not one.attributes:
         return
-    space = grammar.space(one)
+    space = grammar.Space(one)
     if space.derivations > 3_000:
         return
     language = {space.text(space.nth(i)) for i in range(space.derivations)}

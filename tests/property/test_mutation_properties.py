@@ -72,7 +72,7 @@ def undone(text: str, edits: tuple[Edit, ...]) -> str:
     return text
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(TEXTS, st.sampled_from([1, 3]))
 def test_edits_reproduce_every_variant_and_reverse(text: str, per_seed: int) -> None:
     suite = MutationSuite(seeds=[SourceText(id="s", text=text)], dictionaries=ALL, order=3, per_seed=per_seed)

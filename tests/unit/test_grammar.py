@@ -51,7 +51,7 @@ def test_reads_rules_groups_labels_and_weights(tmp_path: Path) -> None:
 
 
 def test_agreement_articles_and_capitals(tmp_path: Path) -> None:
-    space = grammar.space(grammar.load(write(tmp_path, GOOD)))
+    space = grammar.Space(grammar.load(write(tmp_path, GOOD)))
     texts = {space.text(space.nth(i)) for i in range(space.derivations)}
     assert "My sisters feel glad." in texts
     assert "My uncle feels sad." in texts
@@ -165,7 +165,7 @@ HUGE = {
 def test_finite_grammars_that_are_too_large_are_refused_before_they_are_unfolded(name: str, tmp_path: Path) -> None:
     text, message = HUGE[name]
     with pytest.raises(DataFileError, match=rf"g\.yaml, line \d+: .*{message}"):
-        _ = grammar.space(grammar.load(write(tmp_path, text))).structures
+        _ = grammar.Space(grammar.load(write(tmp_path, text))).structures
 
 
 SMALL = """\

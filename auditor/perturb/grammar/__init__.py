@@ -2,7 +2,7 @@
 
 >>> from auditor.perturb import grammar
 >>> g = grammar.load("sentiment")
->>> grammar.space(g).derivations > 100_000
+>>> grammar.Space(g).derivations > 100_000
 True
 """
 
@@ -10,18 +10,6 @@ from __future__ import annotations
 
 from auditor.perturb.grammar.model import Alternative, Grammar, Problem, Rule, Terminal, check
 from auditor.perturb.grammar.reader import available, load, parse
-from auditor.perturb.grammar.space import Space, space
+from auditor.perturb.grammar.space import Space
 
-__all__ = [
-    "Alternative",
-    "Grammar",
-    "Problem",
-    "Rule",
-    "Space",
-    "Terminal",
-    "available",
-    "check",
-    "load",
-    "parse",
-    "space",
-]
+__all__ = ["Alternative", "Grammar", "Problem", "Rule", "Space", "Terminal", "available", "check", "load", "parse"]

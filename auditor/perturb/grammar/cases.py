@@ -21,7 +21,7 @@ from auditor.core.errors import ConfigError
 from auditor.core.protocols import Suite
 from auditor.core.types import Case, Check, Sampling, Variant, Verdict, digest, draws_of, id_of, names
 from auditor.perturb.dictionaries import unknown
-from auditor.perturb.grammar import Grammar, Space, load, space
+from auditor.perturb.grammar import Grammar, Space, load
 from auditor.perturb.grammar.counterparts import Mutator, chosen_swaps, edits_of, same_groups
 from auditor.perturb.grammar.draw import Sampler, error_weights
 from auditor.perturb.grammar.space import Meter
@@ -99,7 +99,7 @@ class GrammarSuite(Suite):
         if cases < 1 or order < 1 or (per_case is not None and per_case < 1) or not 0 < rand_share <= 1:
             raise ConfigError("cases, order and per_case must be at least 1, rand_share above 0 and at most 1")
         self.grammar = load(grammar) if isinstance(grammar, str) else grammar
-        self.space: Space = space(self.grammar)
+        self.space = Space(self.grammar)
         self._attributes = _chosen(self.space, attributes)
         self._mutators = [Mutator(s, self._attributes) for s in self.space.structures]
         self.generation, self.total = generation, cases

@@ -116,7 +116,7 @@ class View:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Grammar:
-    """A grammar as it was read; `auditor.perturb.grammar.space` makes it ready to draw from."""
+    """A grammar as it was read; `auditor.perturb.grammar.Space` makes it ready to draw from."""
 
     name: str
     start: str

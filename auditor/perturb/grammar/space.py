@@ -40,11 +40,6 @@ class Space:
         return which, index[::-1]
 
 
-def space(grammar: Grammar) -> Space:
-    """Make ``grammar`` ready to draw from."""
-    return Space(grammar)
-
-
 class Meter:
     """Takes cases one by one, and says which terminals they reached."""
 
