@@ -17,17 +17,17 @@ LINES = {  # of Python, and what they shall become
     "run": 6512,  # 4,600
     "models": 6228,  # 4,400
     "tables": 5120,  # 4,400
-    "perturb": 5579,  # 5,000
-    "core": 5386,  # 3,400
+    "perturb": 5494,  # 5,000
+    "core": 5301,  # 3,400
     "contrib": 4902,  # 3,400, and 1,025 of published benchmarks (decision 0062)
     "tasks": 3290,  # 2,600
     "cli": 3013,  # 2,000
     "agent": 2349,  # 1,800
     "store": 1860,  # 1,400
-    "text": 1473,  # 1,400
+    "text": 1440,  # 1,400
     "testing": 600,  # 600
 }
-MOST = 59230  # in all; the target is 44,000
+MOST = 59021  # in all; the target is 44,000
 
 
 def lines(folder: Path) -> int:
