@@ -54,13 +54,7 @@ def cautions(
 
 
 def too_many_unreadable(lost: int, answers: int) -> bool:
-    """Whether so many of ``answers`` were lost that a report warns.
-
-    Examples
-    --------
-    >>> too_many_unreadable(2, 10), too_many_unreadable(3, 10)
-    (False, True)
-    """
+    """Whether so many of ``answers`` were lost that a report warns."""
     return lost > UNREADABLE * answers
 
 
@@ -117,13 +111,6 @@ def accuracy(originals: Iterable[Original]) -> Estimate | None:
     """Share of answered originals whose answer equals the gold label (whole set); None if none was answered.
 
     One original per seed, so the interval is Clopper–Pearson.
-
-    Examples
-    --------
-    >>> rows = [Original(case_id=str(i), gold="a", predicted="a" if i else None, groups={}) for i in range(3)]
-    >>> estimate = accuracy(rows)
-    >>> (estimate.value, estimate.n, estimate.n_skipped)
-    (1.0, 2, 1)
     """
     rows = list(originals)
     answered = [o for o in rows if o.predicted is not None]

@@ -49,44 +49,22 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """What the claims of a run depend on besides its observations.
+    """What the claims of a run depend on besides its observations; mappings are by attribute if nothing else is said.
 
-    Attributes
-    ----------
-    outcomes : sequence of str
-        Labels whose share is compared; none where answers are numbers.
-    number, unit : bool, str
-        Whether answers are numbers, and what they count in.
-    graded : set of str
-        Formats whose answers are a number from 0 to 100 besides a label.
-    primary : mapping of str to tuple
-        Attribute → (group, reference): the pair that its dictionary names first.
-    references : mapping of str to str
-        Attribute → the group that all others are compared with.
-    unmarked : mapping of str to collection
-        Attribute → groups that name nobody in particular; they are compared with none.
-    delta : float or None
-        Largest net difference that counts as none: a share, or an amount where answers are numbers.
-    positive_control : mapping of str to bool or None
-        By model. Nothing is bounded where the control was not seen.
-    alpha : float
-        Of each family, all looks together.
-    looks : mapping of str to tuple of Look
-        Attribute → the looks at its answers so far, this one the last; none where all are in. Intervals then hold at
-        all looks together (Jennison and Turnbull 1989).
+    With ``looks`` intervals hold at all looks together (Jennison and Turnbull 1989).
     """
 
-    outcomes: Sequence[str] = ()
-    number: bool = False
-    unit: str = ""
-    graded: frozenset[str] = frozenset()
-    primary: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    references: Mapping[str, str] = field(default_factory=dict)
-    unmarked: Mapping[str, Iterable[str]] = field(default_factory=dict)
-    delta: float | None = None
-    positive_control: Mapping[str, bool | None] = field(default_factory=dict)
-    alpha: float = ALPHA
-    looks: Mapping[str, tuple[Look, ...]] = field(default_factory=dict)
+    outcomes: Sequence[str] = ()  # labels whose share is compared; none where answers are numbers
+    number: bool = False  # whether answers are numbers
+    unit: str = ""  # that numbers count in
+    graded: frozenset[str] = frozenset()  # formats whose answers are a number from 0 to 100 besides a label
+    primary: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # the pair that the dictionary names first
+    references: Mapping[str, str] = field(default_factory=dict)  # the group that all others are compared with
+    unmarked: Mapping[str, Iterable[str]] = field(default_factory=dict)  # groups that name nobody in particular
+    delta: float | None = None  # largest net difference that counts as none: a share, or an amount of numbers
+    positive_control: Mapping[str, bool | None] = field(default_factory=dict)  # by model; unseen: not bounded
+    alpha: float = ALPHA  # of each family, all looks together
+    looks: Mapping[str, tuple[Look, ...]] = field(default_factory=dict)  # at the answers so far, this one the last
 
     def overall(self, attribute: str, p_value: float) -> float:
         """``p_value`` of this look, as one of all looks together."""
@@ -212,11 +190,6 @@ def with_omnibus(chosen: Sequence[Pair]) -> tuple[float, list[Pair]]:
 
     The pair that the dictionary names first keeps its share. Of many other groups the omnibus takes all, and what it
     had passes to them once it is shown; of few it takes half.
-
-    Examples
-    --------
-    >>> with_omnibus([Pair("old", "young", ("young",), 1.0)])
-    (0.0, [Pair(group='old', reference='young', against=('young',), weight=1.0, waits=False)])
     """
     others = [pair for pair in chosen if pair.weight != PRIMARY]
     if len(others) < 2:
@@ -233,33 +206,15 @@ def with_omnibus(chosen: Sequence[Pair]) -> tuple[float, list[Pair]]:
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """A claim with what its verdict is made from.
-
-    Attributes
-    ----------
-    claim : Claim
-        With its verdict "not_tested" and why, where there is nothing more.
-    weight : float
-        Of alpha, before the family is known; 0 where nothing is tested.
-    changed : int
-        Texts whose answers differ.
-    share : Fit or None
-        What delta is compared with: shares or numbers.
-    calls : int
-        Answers that the contrasts were made of; 0 where nobody asks how many it would take.
-    missing : int
-        Versions about either side that lack before a difference of 30 points would be shown.
-    waits : bool
-        Whether it is tested only after the omnibus of its attribute.
-    """
+    """A claim with what its verdict is made from."""
 
     claim: Claim
-    weight: float = 0.0
-    changed: int = 0
-    share: Fit | None = None
-    calls: int = 0
-    missing: int = 0
-    waits: bool = False
+    weight: float = 0.0  # of alpha, before the family is known; 0 where nothing is tested
+    changed: int = 0  # texts whose answers differ
+    share: Fit | None = None  # what delta is compared with: shares or numbers
+    calls: int = 0  # answers behind the contrasts; 0 where nobody asks how many it would take
+    missing: int = 0  # versions about either side that lack before a difference of 30 points would be shown
+    waits: bool = False  # for the omnibus of its attribute
 
     @property
     def block(self) -> tuple[str, ...]:

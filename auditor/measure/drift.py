@@ -34,17 +34,6 @@ def shift(
 
     They are shuffled within the prompt; the statistic is the sum over prompts, times and answers of count² / answers
     at that time.
-
-    Parameters
-    ----------
-    prompts : sequence of sequences of sequences, shape (prompts, times, answers)
-        The answers to each prompt at each time; times without answers are left out.
-
-    Examples
-    --------
-    >>> same = shift([[["a", "a"], ["a", "a"]]] * 4, rng=np.random.default_rng(0))
-    >>> same.p_value, same.shifted
-    (1.0, False)
     """
     observed, null = 0.0, np.zeros(resamples)
     used = answers = differing = 0

@@ -79,14 +79,8 @@ class Seen(NamedTuple):
 class Words:
     """Estimates how much words differ in what they do, for any number of outcomes of the same versions.
 
-    Parameters
-    ----------
-    fixed : (n, k) array
-        What is taken out first: groups and covariates.
-    words : (n, w) array
-        How often each token is put in (positive) or taken out.
-    text : (n,) array of int
-        From 0 on; only pairs of rows of different texts are used.
+    ``fixed`` (n, k) is taken out first: groups and covariates. ``words`` (n, w) are put in (positive) or taken out.
+    Only pairs of rows of different texts (``text``, from 0 on) are used.
     """
 
     def __init__(self, fixed: Floats, words: Floats, text: Ints) -> None:
@@ -214,23 +208,16 @@ class Edits:
     a claim of any size uncertain: what placebo edits did in all bounds what their words and characters can do, and is
     the prior of these effects (ridge). Where nothing tells the last covariate (length) from the groups and the other
     covariates, it stays out: a group whose words are all one letter longer is compared all the same.
-
-    Parameters
-    ----------
-    covariates, text
-        Of versions, originals among them.
-    others : (n, g) array
-        Columns that are taken out too: the groups.
-    words : (n, w) sparse array
-        1 for a word that was put in, -1 for one that was taken out.
-    neutral : (n,) array of bool
-        Originals and placebos.
-    unit : (n,) array
-        What is independent of all else: the text, or the source that it shares with others.
     """
 
     def __init__(
-        self, covariates: Floats, others: Floats, text: Ints, words: csr_array, neutral: Bools, unit: Ints
+        self,
+        covariates: Floats,
+        others: Floats,  # columns that are taken out too: the groups
+        text: Ints,
+        words: csr_array,  # 1 for a word that was put in, -1 for one that was taken out
+        neutral: Bools,  # originals and placebos
+        unit: Ints,  # what is independent of all else: the text, or the source that it shares with others
     ) -> None:
         self._k = k = covariates.shape[1]
         _, self._text, size = np.unique(text, return_inverse=True, return_counts=True)

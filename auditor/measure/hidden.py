@@ -340,29 +340,11 @@ def contrast_note(known: Interaction) -> tuple[str, ...]:
 
 
 def hidden_by_chance(noise: float, replicates: int = 1) -> tuple[float, float | None]:
-    """How often noise alone looks hidden, for two attributes.
+    """Return the share of joint variants, and of joint changes, that noise alone makes look hidden.
 
     If each of four independent answers (original, two atomic, joint) is off its usual label with probability
     d, the joint label differs while both atomic ones do not with d(1 − d)³ + d³(1 − d). With an odd number
     of replicates and a majority, d is the chance that most of them are off.
-
-    Parameters
-    ----------
-    noise : float
-        Same-prompt disagreement, in [0, 1]: for two labels it is 2d(1 − d).
-    replicates : int
-        Answers behind each majority.
-
-    Returns
-    -------
-    rate, share : float, float or None
-        Share of joint variants, and of joint changes, that look hidden; the second None without noise.
-
-    Examples
-    --------
-    >>> rate, share = hidden_by_chance(2 * 0.02 * 0.98)
-    >>> round(rate, 4), round(share, 2)
-    (0.0188, 0.48)
     """
     from scipy.stats import binom
 

@@ -45,46 +45,22 @@ class Count:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One category of an `ImpactTable`.
-
-    Attributes
-    ----------
-    share : Fraction or None
-        Of the people of the table; ``small`` where it is below 2 %.
-    justification : str or None
-        Why the category is left out of the impact ratios; None: it is not left out.
-    ratio : Fraction or None
-        Impact ratio; ``reason`` says why there is none.
-    ratio_to_excluded : Fraction or None
-        The ratio to the category with the highest rate of all, where that one is left out.
-    ratio_to_steady : Fraction or None
-        The ratio to `ImpactTable.steady_reference`, where there is one.
-    interval : (float, float) or None
-        Of the ratio to the highest true rate (`auditor.measure.ratio_interval.to_best`).
-    below_four_fifths : bool or None
-        Whether the upper limit of ``interval`` is below 4/5; None where there is no ratio.
-    one_person_flip : bool or None
-        See `one_person_flip`; None where there is no ratio, and for the reference.
-    p, p_holm : float or None
-        Exact two-sided test against the reference; adjusted for the tests of this table.
-    z : float or None
-        Difference to the reference in standard deviations, pooled.
-    """
+    """One category of an `ImpactTable`."""
 
     count: Count
-    justification: str | None
-    reason: str
-    interval: tuple[float, float] | None = None
-    share: Fraction | None = None
-    small: bool = False
+    justification: str | None  # why it is left out of the impact ratios; None: it is not left out
+    reason: str  # why there is no ratio
+    interval: tuple[float, float] | None = None  # of the ratio to the highest true rate (`to_best`)
+    share: Fraction | None = None  # of the people of the table
+    small: bool = False  # below 2 % of them
     ratio: Fraction | None = None
-    ratio_to_excluded: Fraction | None = None
-    ratio_to_steady: Fraction | None = None
-    below_four_fifths: bool | None = None
-    one_person_flip: bool | None = None
-    p: float | None = None
-    p_holm: float | None = None
-    z: float | None = None
+    ratio_to_excluded: Fraction | None = None  # where the highest rate of all is left out
+    ratio_to_steady: Fraction | None = None  # to `ImpactTable.steady_reference`
+    below_four_fifths: bool | None = None  # whether the upper limit is; None without a ratio
+    one_person_flip: bool | None = None  # None without a ratio, and for the reference
+    p: float | None = None  # exact, two-sided, against the reference
+    p_holm: float | None = None  # adjusted for the tests of this table
+    z: float | None = None  # difference to the reference in standard deviations, pooled
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,15 +100,7 @@ class MedianRule:
 
 
 def round_half_up(value: Fraction, digits: int) -> str:
-    """Write an exact value with ``digits`` decimals, halves away from zero.
-
-    Examples
-    --------
-    >>> round_half_up(Fraction(204 * 797, 408 * 412), 2)
-    '0.97'
-    >>> round_half_up(Fraction(1, 8), 2), round_half_up(Fraction(-1, 8), 2)
-    ('0.13', '-0.13')
-    """
+    """Write an exact value with ``digits`` decimals, halves away from zero."""
     scaled = (abs(value) * 10**digits * 2 + 1) // 2
     whole, rest = divmod(scaled, 10**digits)
     sign = "-" if value < 0 and scaled else ""
@@ -140,26 +108,14 @@ def round_half_up(value: Fraction, digits: int) -> str:
 
 
 def ratio_text(value: Fraction, digits: int = 3) -> str:
-    """Write a ratio with ``digits`` decimals, or with as many as show on which side of 4/5 it lies.
-
-    Examples
-    --------
-    >>> ratio_text(Fraction(7951, 10000)), ratio_text(Fraction(79999, 100000)), ratio_text(FOUR_FIFTHS)
-    ('0.795', '0.79999', '0.800')
-    """
+    """Write a ratio with ``digits`` decimals, or with as many as show on which side of 4/5 it lies."""
     while value != FOUR_FIFTHS and Fraction(round_half_up(value, digits)) == FOUR_FIFTHS and digits < 30:
         digits += 1
     return round_half_up(value, digits)
 
 
 def impact_ratio(count: Count, reference: Count) -> Fraction | None:
-    """Rate of ``count`` over that of ``reference``; None where one has nobody or the reference's rate is 0.
-
-    Examples
-    --------
-    >>> impact_ratio(Count(category="a", n=6, x=3), Count(category="b", n=8, x=5))
-    Fraction(4, 5)
-    """
+    """Rate of ``count`` over that of ``reference``; None where one has nobody or the reference's rate is 0."""
     if not count.n or not reference.n or not reference.x:
         return None
     return Fraction(count.x * reference.n, count.n * reference.x)
@@ -199,14 +155,7 @@ def one_person_flip(counts: Sequence[Count], category: str, reference: str) -> b
 
 
 def median_rule(scores: Sequence[Fraction]) -> MedianRule:
-    """Take the median of the full sample, once; a score counts as above it only if it is strictly higher.
-
-    Examples
-    --------
-    >>> rule = median_rule([Fraction(s) for s in (1, 2, 2, 2, 5)])
-    >>> rule.median, rule.above, rule.tied
-    (Fraction(2, 1), 1, 3)
-    """
+    """Take the median of the full sample, once; a score counts as above it only if it is strictly higher."""
     if not scores:
         raise ValueError("a median needs at least one score")
     ordered = sorted(scores)
@@ -221,16 +170,8 @@ def table(
 ) -> ImpactTable:
     """Compute one breakdown.
 
-    Parameters
-    ----------
-    counts : sequence of Count
-        One for each category, empty ones included; names are unique.
-    excluded : mapping of str to str
-        Categories left out of the impact ratios, with the justification. Their rates are still computed.
-        Names that are not in this table are ignored.
-    one_per_run : bool
-        Every selection was one choice among all categories (a ranking's first place), so the counts of two
-        categories are not independent; interval and test condition on their sum.
+    Categories ``excluded`` from the ratios, with the justification, still have rates. With ``one_per_run`` every
+    selection was one choice among all categories (a ranking's first place): tests condition on sums of two.
     """
     excluded = {k: v for k, v in (excluded or {}).items() if any(c.category == k for c in counts)}
     if any(not reason.strip() for reason in excluded.values()):

@@ -72,28 +72,14 @@ def _smaller(variant: Variant) -> Iterator[Choices]:
 
 
 class Joints(NamedTuple):
-    """Joint versions of one order, each with all its parts.
-
-    Attributes
-    ----------
-    text, shape : (n,) array
-        Source text, code of the joint version's shape.
-    placebo : (n,) array of bool
-        Whether it is a joint placebo version.
-    spans : (n,) array
-        How many places of the text were changed.
-    cells : (n, 2 ** order) array
-        Rows of versions: the original, the parts by size, the joint version.
-    signs : (2 ** order,) array
-        Of the cells in the interaction contrast.
-    """
+    """Joint versions of one order, each with all its parts."""
 
     text: Ints
-    shape: Ints
-    placebo: Bools
-    spans: Ints
-    cells: Ints
-    signs: Floats
+    shape: Ints  # of the joint version
+    placebo: Bools  # whether it is a joint placebo version
+    spans: Ints  # how many places of the text were changed
+    cells: Ints  # (n, 2 ** order), rows of versions: the original, the parts by size, the joint version
+    signs: Floats  # of the cells in the interaction contrast
 
     def where(self, rows: Bools) -> Joints:
         """Some of them."""

@@ -37,23 +37,10 @@ def korn_graubard(successes: ArrayLike, totals: ArrayLike, level: float = LEVEL,
     variant or every variant has the event, the variance says nothing, and the effective size is the number of
     seeds. A note says where few seeds make it approximate.
 
-    Parameters
-    ----------
-    successes, totals : sequence of float, shape (seeds,)
-        Events and variants of each seed, 0 ≤ successes ≤ totals and totals > 0.
-    n_skipped : int
-        Seeds that were left out, kept with the number.
-
     References
     ----------
     E. L. Korn, B. I. Graubard, Confidence intervals for proportions with small expected number of positive
     counts estimated from survey data, Survey Methodology 24 (1998).
-
-    Examples
-    --------
-    >>> none_of_twelve = korn_graubard([0] * 12, [8] * 12)
-    >>> round(none_of_twelve.low, 2), round(none_of_twelve.high, 2)
-    (0.0, 0.26)
     """
     x, n = np.asarray(successes, dtype=float), np.asarray(totals, dtype=float)
     if x.ndim != 1 or x.shape != n.shape or not len(x):
@@ -97,11 +84,6 @@ def mean_share(values: ArrayLike, units: float, n_skipped: int = 0) -> Estimate:
 
     Korn–Graubard on the variance of the mean, capped at ``units``, the comparisons behind them in all: unlike a t
     interval it stays within [0, 1] and does not shrink to a point when all seeds have 0.
-
-    Examples
-    --------
-    >>> mean_share([0.0, 2 / 3, 0.0, 0.0], units=12).n
-    4
     """
     x = np.asarray(values, dtype=float)
     if not len(x) or (x < 0).any() or (x > 1).any():
@@ -115,13 +97,7 @@ def mean_share(values: ArrayLike, units: float, n_skipped: int = 0) -> Estimate:
 
 
 def clopper_pearson(successes: int, n: int, level: float = LEVEL, n_skipped: int = 0) -> Estimate:
-    """Exact interval for a share of independent units: one yes or no for each seed.
-
-    Examples
-    --------
-    >>> round(clopper_pearson(0, 299, level=0.90).high, 3)
-    0.01
-    """
+    """Exact interval for a share of independent units: one yes or no for each seed."""
     if n < 1 or not 0 <= successes <= n:
         raise ValueError(f"0 <= successes <= n and n >= 1, got {successes} of {n}")
     made = share_estimate(successes / n, float(n), level, n=n, method="clopper-pearson", n_skipped=n_skipped)
@@ -170,16 +146,6 @@ def difference_of_rates(x: ArrayLike, y: ArrayLike, n: ArrayLike) -> tuple[float
     A ratio of sums over texts, as each of the rates is; its variance by linearisation. Rare changes make the t limits
     too short (one change on 300 texts would bound more than none at all), and where all texts differ alike t says
     nothing: then those of what goes up less what goes down, each a share of the variants, are wider.
-
-    Parameters
-    ----------
-    x, y, n : array of int, shape (texts,)
-        Events on either side, and variants, of each text.
-
-    Examples
-    --------
-    >>> [round(v, 3) for v in difference_of_rates([0] * 300, [0] * 300, [1] * 300)]
-    [0.0, -0.012, 0.012]
     """
     d, of = np.asarray(x, dtype=float) - np.asarray(y, dtype=float), np.asarray(n, dtype=float)
     units, texts = float(of.sum()), len(of)
@@ -223,12 +189,6 @@ def confidence_sequence(successes: int, n: int, level: float = LEVEL) -> tuple[f
     H. Robbins, Statistical methods related to the law of the iterated logarithm, Ann. Math. Stat. 41 (1970).
     S. R. Howard, A. Ramdas, J. McAuliffe, J. Sekhon, Time-uniform, nonparametric, nonasymptotic confidence
     sequences, Ann. Stat. 49 (2021).
-
-    Examples
-    --------
-    >>> low, high = confidence_sequence(0, 300)
-    >>> low, round(high, 3)
-    (0.0, 0.021)
     """
     if not 0 <= successes <= n or not 0 < level < 1:
         raise ValueError(f"needs 0 <= successes <= n and 0 < level < 1, got {successes}, {n}, {level}")

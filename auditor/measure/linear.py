@@ -28,33 +28,17 @@ LEAST_REST = 0.02  # share of the variance of a row that is not words', where we
 
 
 class Design:
-    """What contrasts of source texts are made of, besides outcomes; worked out once for any number of these.
-
-    Parameters
-    ----------
-    focal : (n,) array
-        1 for a contrast between groups, 0 for a placebo contrast.
-    covariates : (n, k) array
-        What else differs between the two sides: edited or not, words, characters.
-    text : (n,) array of int
-        The source text of each row.
-    words : (n, w) sparse array
-        Weights of words, positive for words put in on the first side.
-    tokens : int or None
-        How many of these, the first ones, are whole tokens: what is counted as words. None means all.
-    size : (n,) array or None
-        How much of what is estimated each row stands for, for these words; None means that all stand for the same.
-    """
+    """What contrasts of source texts are made of, besides outcomes; worked out once for any number of these."""
 
     def __init__(
         self,
         *,
-        focal: Floats,
-        covariates: Floats,
-        text: Ints,
-        words: csr_array,
-        tokens: int | None = None,
-        size: Floats | None = None,
+        focal: Floats,  # 1 for a contrast between groups, 0 for a placebo contrast
+        covariates: Floats,  # (n, k): what else differs between the two sides: edited or not, words, characters
+        text: Ints,  # the source text of each row
+        words: csr_array,  # (n, w): weights of words, positive for words put in on the first side
+        tokens: int | None = None,  # how many of these, the first ones, are whole tokens; None: all
+        size: Floats | None = None,  # how much each row represents, for these words; None: all the same
     ) -> None:
         from scipy.sparse import csr_array
 
@@ -165,22 +149,12 @@ ROUNDING = 1e-9  # standard errors below it are errors of adding up
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimated:
-    """A mean contrast and how sure it is.
+    """A mean contrast and how sure it is."""
 
-    Attributes
-    ----------
-    value : float
-        Mean contrast, covariates taken out.
-    ses, likely : (k,) array
-        Possible standard errors and how likely each is; one of 0 means that nothing varies.
-    df : float
-        Degrees of freedom of each.
-    """
-
-    value: float
-    ses: Floats
-    likely: Floats
-    df: float
+    value: float  # covariates taken out
+    ses: Floats  # possible standard errors; 0 means that nothing varies
+    likely: Floats  # how likely each is
+    df: float  # degrees of freedom of each
 
     @property
     def se(self) -> float:
@@ -226,58 +200,27 @@ class Estimated:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fit:
-    """One contrast under the two views of what is random.
+    """One contrast under the two views of what is random."""
 
-    Attributes
-    ----------
-    these : Estimated
-        For these words: the mean over texts, each with the same weight; texts are random.
-    group : Estimated
-        For the group: texts and words are random; texts that share their words with many others weigh less.
-    texts, words : int, float
-        Texts with a contrast between groups; effective number of words (1 / Σ share²).
-    tau : float or None
-        Standard deviation of the effect of a word: the root of the mean of what is likely. None where nothing tells it.
-    """
-
-    these: Estimated
-    group: Estimated
-    texts: int
-    words: float
-    tau: float | None
+    these: Estimated  # for these words: the mean over texts, each with the same weight; texts are random
+    group: Estimated  # texts and words are random; texts that share their words with many others weigh less
+    texts: int  # with a contrast between groups
+    words: float  # effective number: 1 / Σ share²
+    tau: float | None  # standard deviation of the effect of a word (root of the mean); None where nothing tells it
 
 
 def fit(rows: Rows, taken_out: Adjustment | None = None) -> Fit:
-    """Estimate the mean contrast between groups.
+    """Estimate the mean contrast between groups; without ``taken_out`` the rows themselves say what words do.
 
     *For these words*: the mean over texts, the bias-reduced sandwich by text with Satterthwaite degrees of freedom
     (Bell and McCaffrey 2002). *For the group*: weights by the covariance that shared words give (none below zero),
     the same sandwich, and on top of it what words of an unknown standard deviation add by standing in several texts:
     p values and limits are means over what `auditor.measure.effects` leaves open of it.
 
-    Parameters
-    ----------
-    rows : Rows
-        The contrasts. Placebo contrasts among them say what words do.
-    taken_out : Adjustment or None
-        The effect of the covariates, and what all edits tell of words; without, the rows themselves tell it.
-
     Raises
     ------
     Unidentified
         No contrast between groups, or nothing tells it from another change that always comes with it.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> n = 60
-    >>> from scipy.sparse import csr_array
-    >>> words = csr_array((np.ones(n), (np.arange(n), rng.integers(0, 12, n))))
-    >>> design = Design(focal=np.ones(n), covariates=np.zeros((n, 1)), text=np.arange(n), words=words)
-    >>> rows = Rows(0.2 + 0.1 * rng.normal(size=n), design)
-    >>> made = fit(rows)
-    >>> made.texts, round(made.these.value, 1), made.group.p_value() < 0.001
-    (60, 0.2, True)
     """
     design = rows.design
     if not (design.focal > 0).any():

@@ -110,15 +110,7 @@ def carrier_of(edits: Iterable[Edit]) -> str:
 
 
 def shape_of(edits: Iterable[Edit]) -> Shape:
-    """The shape of a version with ``edits``; none make an original.
-
-    Examples
-    --------
-    >>> edit = Edit(attribute="gender", kind="swap", source_group="male", target_group="female",
-    ...             source="He", target="She", where=(0, 2))
-    >>> shape_of([edit]).words_in, shape_of([edit]).more_chars, shape_of([]).arm.name
-    (('she',), 1, 'ORIGINAL')
-    """
+    """The shape of a version with ``edits``; none make an original."""
     edits = list(edits)
     changes = [e for e in edits if e.kind != "agreement"]
     real = [e for e in changes if e.kind not in NEUTRAL]
@@ -145,13 +137,7 @@ def shape_of(edits: Iterable[Edit]) -> Shape:
 
 
 def token_moves(out: Iterable[str], put: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    """Return how many more of each token there are, repairs included.
-
-    Examples
-    --------
-    >>> token_moves(["man", "a"], ["trans man", "a"])
-    (('trans', 1),)
-    """
+    """Return how many more of each token there are, repairs included."""
     more = Counter(token for term in put for token in TOKEN.findall(term.lower()))
     more.subtract(token for term in out for token in TOKEN.findall(term.lower()))
     return tuple(sorted((token, many) for token, many in more.items() if many))
@@ -427,13 +413,7 @@ def _number(answer: Answer) -> float | None:
 
 
 def log_odds(p: float) -> float:
-    """Log odds, kept within those of one in a million.
-
-    Examples
-    --------
-    >>> round(log_odds(0.75), 3), round(log_odds(1.0), 1)
-    (1.099, 13.8)
-    """
+    """Log odds, kept within those of one in a million."""
     q = min(max(float(p), 1e-6), 1 - 1e-6)
     return float(np.log(q / (1 - q)))
 

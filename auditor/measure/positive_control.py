@@ -33,15 +33,7 @@ def control(
     scale: Literal["share", "log_odds", "number"],
     score_of: str | None = None,
 ) -> PositiveControl:
-    """Judge the answers to the pairs of a control.
-
-    Examples
-    --------
-    >>> said = [Answer(status="ok", value="yes", scores={"yes": p}) for p in (0.9, 0.8, 0.3, 0.2)]
-    >>> made = control([(said[:1], said[2:3]), (said[1:2], said[3:])], [False, False], scale="log_odds", score_of="yes")
-    >>> made.seen, round(made.mean, 2)
-    (True, 2.91)
-    """
+    """Judge the answers to the pairs of a control."""
     made = PositiveControl(seen=sum(differ) >= SEEN * len(differ), differ=sum(differ), pairs=len(differ))
     scores = [(_mean(one, score_of), _mean(other, score_of)) for one, other in pairs]
     if scale != "share" and scores and not np.isnan(scores).any():
@@ -66,13 +58,7 @@ def alike(made: PositiveControl, kinds: Collection[Kind], answers: int) -> Posit
 
 
 def kind_of(answer: Answer, score_of: str | None) -> Kind | None:
-    """Return what tells an answer from others on the scale of the claims; None where none came.
-
-    Examples
-    --------
-    >>> kind_of(Answer(status="ok", value="yes", scores={"yes": 0.75, "no": 0.25}), "yes")
-    ('ok', 'yes', 1.1)
-    """
+    """Return what tells an answer from others on the scale of the claims; None where none came."""
     if answer.status in ("failed", "not_asked"):
         return None
     score = score_in(answer, score_of)

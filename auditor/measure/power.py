@@ -149,13 +149,7 @@ def sides(shapes: Sequence[Shape], attribute: str, worth: Mapping[str, float]) -
 
 
 def shift(share: float) -> float:
-    """The shift of margins between two groups that changes ``share`` of the favourable answers.
-
-    Examples
-    --------
-    >>> round(shift(0.02), 4)
-    0.0501
-    """
+    """The shift of margins between two groups that changes ``share`` of the favourable answers."""
     from scipy.special import ndtri
 
     return 2 * float(ndtri(0.5 + share / 2))

@@ -23,29 +23,12 @@ METHOD_ONE_PER_RUN = "Clopper–Pearson on the sum of two, to the best of all ca
 
 
 def to_best(counts: Sequence[tuple[int, int]], *, one_per_run: bool = False) -> list[tuple[float, float] | None]:
-    """Return the interval of each category's rate over the highest true rate, at `LEVEL` each.
+    """Return the interval of each category's rate over the highest true rate, at `LEVEL` each, of counts (x, n).
 
     The data name a best category, and chance helps it there. So no category is taken as given. The ratio to the best
     rate is at most the ratio to any rate: the upper limit is the lowest one against each other category, at a level
     shared among them (Bonferroni). One category is truly the best: the lower limit is the lowest one against each. The
     limits of single rates are exact, so few people give a wide interval.
-
-    Parameters
-    ----------
-    counts : sequence of (int, int)
-        Selected people and all people of each category; all people >= 1.
-    one_per_run : bool
-        Every selection was one choice among all categories; a pair is then conditioned on its sum.
-
-    Returns
-    -------
-    list of (float, float) or None
-        Limits, 0 <= low <= 1; None where no other category has a selected person.
-
-    Examples
-    --------
-    >>> [tuple(round(limit, 3) for limit in pair) for pair in to_best([(555, 1181), (667, 1390)])]
-    [(0.901, 1.064), (0.94, 1.11)]
     """
     if len(counts) < 2:
         return [None] * len(counts)
@@ -82,13 +65,7 @@ def _upper_one_per_run(x: NDArray[np.float64], n: NDArray[np.float64], tail: flo
 
 
 def exact_test(x: int, n: int, x0: int, n0: int, *, one_per_run: bool = False) -> float:
-    """Two-sided exact p value of equal rates: Fisher's test, or with ``one_per_run`` the binomial test.
-
-    Examples
-    --------
-    >>> round(exact_test(7, 17, 215, 412), 2)
-    0.46
-    """
+    """Two-sided exact p value of equal rates: Fisher's test, or with ``one_per_run`` the binomial test."""
     if one_per_run:
         from scipy.stats import binomtest
 
@@ -99,13 +76,7 @@ def exact_test(x: int, n: int, x0: int, n0: int, *, one_per_run: bool = False) -
 
 
 def z_score(x: int, n: int, x0: int, n0: int) -> float | None:
-    """Difference of the rates in pooled standard deviations; None where everybody or nobody is selected.
-
-    Examples
-    --------
-    >>> round(z_score(95, 226, 215, 412), 2)
-    -2.45
-    """
+    """Difference of the rates in pooled standard deviations; None where everybody or nobody is selected."""
     pooled = (x + x0) / (n + n0)
     variance = pooled * (1 - pooled) * (1 / n + 1 / n0)
     return (x / n - x0 / n0) / math.sqrt(variance) if variance > 0 else None

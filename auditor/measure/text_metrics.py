@@ -60,11 +60,6 @@ def splits(matrix: Sequence[Sequence[float]], n: int) -> tuple[float, ...]:
     """Excess of between over within for every way to call ``n`` of the answers the original's, the real one first.
 
     ``matrix`` holds distances, the original's ``n`` answers first; one side has two answers or more.
-
-    Examples
-    --------
-    >>> splits([[0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 0], [1, 1, 0, 0]], 2)
-    (1.0, -0.5, -0.5, -0.5, -0.5, 1.0)
     """
     every = range(len(matrix))
     out = []

@@ -41,44 +41,26 @@ ByText = Mapping[str, Sequence[Pair]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """One mean paired difference with its tests.
-
-    Attributes
-    ----------
-    metric, unit : str
-        What was compared, and what it counts in.
-    value, low, high, level : float
-        Mean over texts, and its t interval by text; limits are None where all texts differ by one amount.
-    n, n_variants, discordant : int
-        Texts, variants, and texts with a difference other than 0.
-    noise : float or None
-        How far two answers to one prompt lie apart, in the same unit.
-    placebo : float or None
-        Mean difference of placebo variants of the same texts; None where there are too few.
-    excess, p_placebo, n_placebo
-        Difference less that of placebo variants of the text: mean, sign-flip p value, texts.
-    p_sign, p_value, p_adjusted : float or None
-        Against the model's own noise; the larger one of the two; that after Holm.
-    """
+    """One mean paired difference with its tests."""
 
     about: About
     metric: str
     unit: str
-    value: float = 0.0
-    low: float | None = None
+    value: float = 0.0  # mean over texts
+    low: float | None = None  # of its t interval by text; None where all texts differ by one amount
     high: float | None = None
     level: float = 1 - ALPHA
-    n: int = 0
+    n: int = 0  # texts
     n_variants: int = 0
-    discordant: int = 0
-    noise: float | None = None
-    placebo: float | None = None
-    excess: float | None = None
-    p_placebo: float | None = None
-    n_placebo: int = 0
-    p_sign: float | None = None
-    p_value: float | None = None
-    p_adjusted: float | None = None
+    discordant: int = 0  # texts with a difference other than 0
+    noise: float | None = None  # how far two answers to one prompt lie apart, in the same unit
+    placebo: float | None = None  # mean difference of placebo variants of the same texts; None where too few
+    excess: float | None = None  # mean difference less that of placebo variants of the text
+    p_placebo: float | None = None  # of the excess, by sign flips
+    n_placebo: int = 0  # texts of the excess
+    p_sign: float | None = None  # against the model's own noise
+    p_value: float | None = None  # the larger one of the two
+    p_adjusted: float | None = None  # after Holm
     verdict: ClaimVerdict = "not_tested"
     exemplars: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
