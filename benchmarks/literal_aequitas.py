@@ -41,7 +41,6 @@ class Outcome:
     calls: int = 0
     seconds: float = 0.0
     stopped: bool = False
-    column: list[float] = field(default_factory=list)
 
     @property
     def share(self) -> float:
@@ -62,13 +61,12 @@ class _Judge:
         cards: Sequence[int],
         protected: Sequence[int],
         *,
-        gamma: float = 0.0,
         max_seconds: float = float("inf"),
         max_calls: float = float("inf"),
     ) -> None:
         self.out, self.began = Outcome(), time.perf_counter()
         self.free = [j for j in range(len(cards)) if j not in set(protected)]
-        self._predict, self._protected, self._gamma = predict_one, protected, gamma
+        self._predict, self._protected = predict_one, protected
         self._combos = list(product(*(range(cards[j]) for j in protected)))
         self._seconds, self._calls = max_seconds, max_calls
 
@@ -84,7 +82,7 @@ class _Judge:
             self.out.calls += 1
         key = tuple(row[j] for j in self.free)
         self.out.generated.add(key)
-        verdict = any(abs(a - b) > self._gamma for a in answers for b in answers)
+        verdict = len(set(answers)) > 1
         if verdict:
             self.out.found.add(key)
         return verdict
@@ -98,14 +96,13 @@ def aequitas(
     global_n: int,
     local_n: int,
     rng: random.Random,
-    gamma: float = 0.0,
     delta_v: float = 0.001,
     delta_pr: float = 0.001,
     max_seconds: float = float("inf"),
     max_calls: float = float("inf"),
 ) -> Outcome:
     """Global search, then local search around each row that it found."""
-    judge = _Judge(predict_one, cards, protected, gamma=gamma, max_seconds=max_seconds, max_calls=max_calls)
+    judge = _Judge(predict_one, cards, protected, max_seconds=max_seconds, max_calls=max_calls)
     out, free = judge.out, judge.free
     column = [1 / len(free)] * len(free)
     down = [0.5] * len(free)
@@ -133,7 +130,6 @@ def aequitas(
     except _Enough:
         out.stopped = True
     out.seconds = time.perf_counter() - judge.began
-    out.column = column
     return out
 
 
@@ -182,5 +178,4 @@ def released(
     except _Enough:
         judge.out.stopped = True
     judge.out.seconds = time.perf_counter() - judge.began
-    judge.out.column = column
     return judge.out

@@ -21,6 +21,7 @@ from z3 import Int, Solver, sat
 
 Predicate = tuple[int, str, float, float]  # column, "<=" or ">", threshold, confidence
 Row = tuple[int, ...]
+RANK1, RANK2, RANK3, THRESHOLD, SAMPLES = 5.0, 10.0, 1.0, 0.3, 5000
 
 
 @dataclass
@@ -42,12 +43,6 @@ def literal_sg(
     *,
     limit: int = 1000,
     seed: int = 0,
-    threshold: float = 0.3,
-    rank1: float = 5.0,
-    rank2: float = 10.0,
-    rank3: float = 1.0,
-    samples: int = 5000,
-    max_seconds: float = 3600.0,
 ) -> Outcome:
     """Run Algorithm 2 on integer codes; ``predict`` takes codes, shape (n, d)."""
     out, began = Outcome(), time.perf_counter()
@@ -60,13 +55,11 @@ def literal_sg(
         heapq.heappush(queue, (-rank, arrival, phase, row))
 
     for row in seed_test_input(data, 4, limit, seed):
-        enqueue(row, rank1, "seed")
+        enqueue(row, RANK1, "seed")
     seen: set[Row] = set()
     visited: list[list[Predicate]] = []
     variables = [Int(f"x{j}") for j in range(len(cards))]
     while sum(out.generated.values()) < limit and queue:
-        if time.perf_counter() - began > max_seconds:
-            break
         _, _, phase, t = heapq.heappop(queue)
         found = check(predict, t, cards, protected)
         case = t[:protected] + t[protected + 1 :]
@@ -77,7 +70,7 @@ def literal_sg(
             out.cases.append(t)
             if found:
                 out.rows.append(t)
-        path = get_path(predict, np.array(t), data, samples, seed)
+        path = get_path(predict, np.array(t), data, SAMPLES, seed)
         if found:
             for i, c in enumerate(path):
                 if c[0] == protected:
@@ -87,19 +80,19 @@ def literal_sg(
                     visited.append(constraint)
                     solution = solve(constraint, variables, cards, sticky_to=t, free=c[0])
                     if solution is not None:
-                        enqueue(solution, rank2 - average_confidence(constraint), "local")
+                        enqueue(solution, RANK2 - average_confidence(constraint), "local")
         prefix: list[Predicate] = []
         for c in path:
             if c[0] == protected:
                 continue
-            if c[3] < threshold:
+            if c[3] < THRESHOLD:
                 break
             constraint = [*prefix, negate(c)]
             if constraint not in visited:
                 visited.append(constraint)
                 solution = solve(constraint, variables, cards)
                 if solution is not None:
-                    enqueue(solution, rank3 + average_confidence(constraint), "global")
+                    enqueue(solution, RANK3 + average_confidence(constraint), "global")
             prefix.append(c)
     out.seconds = time.perf_counter() - began
     return out

@@ -53,8 +53,6 @@ if hasattr(model.config, "quantization_config"):
 model.save_pretrained(to)
 AutoTokenizer.from_pretrained(place, gguf_file=name).save_pretrained(to)
 """
-
-
 BATCH = 16
 
 
@@ -176,13 +174,12 @@ def measured(task: str, options: Sequence[str], out: Path, limit: int) -> dict[s
     run = ["--task", task, "--limit", str(limit), *TASKS[task], *PLAN, *options, "--out", str(out)]
     seconds, code, screen, error = audit("run", run, out)
     folders = sorted(out.glob("2*"))
-    calls = answers = 0
+    calls = 0
     if folders:
-        answers = (folders[-1] / "responses.jsonl").read_bytes().count(b"\n")
         calls = json.loads((folders[-1] / "spent.json").read_bytes())["calls"]
     headline = next((line for line in screen.splitlines() if re.match(r"[▲?–●] ", line)), error.strip()[-200:])
     return {
-        "task": task, "calls": calls, "answers": answers, "seconds": round(seconds), "exit": code,
+        "task": task, "calls": calls, "seconds": round(seconds), "exit": code,
         "verdict": headline.strip(), "doctor": control.strip(),
     }  # fmt: skip
 
@@ -204,7 +201,6 @@ def main() -> None:
                     rows.append({"door": name} | measured(task, options or [], Path(out), args.limit))
                     print(rows[-1], flush=True)
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "real.json").write_text(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
     lines = [
         f"# SmolLM2-135M-Instruct through every door, {datetime.now(UTC):%Y-%m-%d}",
         "",
@@ -212,10 +208,7 @@ def main() -> None:
         "",
         "| asked through | task | calls | seconds | exit | verdict | doctor |",
         "|---|---|--:|--:|--:|---|---|",
-        *(
-            f"| {r['door']} | {r['task']} | {r['calls']} | {r['seconds']} | {r['exit']} | {r['verdict']} | {r['doctor']} |"
-            for r in rows
-        ),
+        *(f"| {' | '.join(map(str, row.values()))} |" for row in rows),
     ]
     (RESULTS / "real.md").write_text("\n".join(lines) + "\n")
 

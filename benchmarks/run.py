@@ -1,4 +1,4 @@
-"""Run the benchmarks that are named, or all; write one JSON file and one Markdown table to ``benchmarks/results/``.
+"""Run the benchmarks that are named, or all; write a Markdown table to ``benchmarks/results/``.
 
 A benchmark is a module of this folder with ``measure(quick) -> Iterable[Row]``. Baselines are measured in the same run
 and quoted as ratios: absolute figures depend on the machine.
@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import os
 import platform
 import sys
-from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from common import Absent, Row
+from common import Absent
 
 MODULES = ("startup", "client", "hinter", "tabular", "real")
 PACKAGES = ("llm-bias-auditor", "numpy", "scipy", "spacy", "openai", "click")
@@ -55,19 +53,16 @@ def main() -> None:
         "|---|--:|---|--:|--:|---|",
     ]
     print(*lines, sep="\n", flush=True)
-    rows: list[Row] = []
     for name in args.modules:
         try:
             for row in importlib.import_module(name).measure(args.quick):
-                rows.append(row)
-                print(row.line(), flush=True)
+                lines.append(row.line())
+                print(lines[-1], flush=True)
         except Absent as reason:
             print(f"{name}: skipped, {reason}", file=sys.stderr, flush=True)
     RESULTS.mkdir(exist_ok=True)
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    record = {"machine": where, "rows": [asdict(row) | {"ratio": row.ratio} for row in rows]}
-    (RESULTS / f"{stamp}.json").write_text(json.dumps(record, indent=2) + "\n")
-    (RESULTS / f"{stamp}.md").write_text("\n".join([*lines, *(row.line() for row in rows)]) + "\n")
+    (RESULTS / f"{stamp}.md").write_text("\n".join([*lines, ""]))
 
 
 if __name__ == "__main__":
