@@ -14,6 +14,7 @@ anything else is a value (quotes are needed only around spaces and brackets). ``
 
 from __future__ import annotations
 
+import ast
 import math
 import operator
 import re
@@ -26,7 +27,6 @@ from numpy.typing import NDArray
 
 from auditor.core.errors import ConfigError
 from auditor.core.record.rows import Raw
-from auditor.core.shown import plural
 
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
@@ -40,9 +40,7 @@ COMPARE: dict[str, Callable[[Any, Any], object]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-BINARY = ("implies", "or", "and")  # weakest first
 _TOKEN = re.compile(r"""\s*(?:(==|!=|<=|>=|<|>|\(|\)|\[|\]|,)|"([^"]*)"|'([^']*)'|([^\s()\[\],<>=!]+))""")
-_RESERVED = (*COMPARE, *"()[],", *BINARY, "not", "in")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,11 +70,7 @@ class Column:
         if self.codes < 1:
             raise ConfigError(f"{where} has no value; give low and high, or values")
         if self.kind == "integer":
-            if self.step < 1:
-                raise ConfigError(f"{where}: step must be at least 1, got {self.step}")
             return
-        if len(self.values) != self.codes:
-            raise ConfigError(f"{where} has {self.codes} codes but {plural(len(self.values), 'value')}")
         if self.kind != "binned" and len(set(map(name, self.values))) != self.codes:
             raise ConfigError(f"{where} lists a value twice: {', '.join(map(str, self.values))}")
         bins = self.codes - self.may_lack
@@ -189,7 +183,7 @@ class Versus(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """Rules joined by ``and``, ``or``, ``implies``, or one behind ``not``."""
+    """Rules joined by ``and`` or ``or``, or one behind ``not``."""
 
     op: str
     parts: tuple[Node, ...]
@@ -210,10 +204,8 @@ def holds(node: Node, codes: Codes) -> Mask:
     if isinstance(node, Versus):
         left, right = node.values
         return np.asarray(COMPARE[node.op](left[codes[:, node.left]], right[codes[:, node.right]]), dtype=bool)
-    a, *rest = (holds(part, codes) for part in node.parts)
-    if node.op in ("not", "implies"):
-        a = ~a
-    return a if not rest else a & rest[0] if node.op == "and" else a | rest[0]
+    parts = [holds(part, codes) for part in node.parts]
+    return ~parts[0] if node.op == "not" else np.asarray((np.all if node.op == "and" else np.any)(parts, axis=0))
 
 
 def columns_of(node: Node) -> set[int]:
@@ -226,90 +218,84 @@ def columns_of(node: Node) -> set[int]:
 
 
 class _Reader:
-    """A recursive-descent reader of one rule."""
+    """Reads one rule, as a Python expression whose names stand for its words."""
 
     def __init__(self, text: str, columns: Sequence[Column]) -> None:
         self._text, self._columns, self._names = text, columns, [c.name for c in columns]
-        self._tokens: list[tuple[str, bool]] = []  # (token, quoted)
-        self._at = at = 0
-        while text[at:].strip():
-            match = _TOKEN.match(text, at)
-            if match is None:
-                raise self._error(f"cannot read {text[at:].strip()!r}")
-            quoted = match.group(2) if match.group(2) is not None else match.group(3)
-            self._tokens.append((match.group(1) or match.group(4), False) if quoted is None else (quoted, True))
-            at = match.end()
+        self._words: list[tuple[str, bool]] = []  # (word, quoted)
 
     def read(self) -> Node:
-        node = self._binary()
-        if self._at < len(self._tokens):
-            raise self._wrong("the end")
-        return node
+        try:
+            tree = ast.parse(self._python().strip(), mode="eval").body
+        except SyntaxError:
+            raise self._unreadable() from None
+        return self._node(tree)
 
     def _error(self, what: str) -> ConfigError:
         return ConfigError(f"constraint {self._text!r}: {what}")
 
-    def _wrong(self, wanted: str) -> ConfigError:
-        here = repr(self._tokens[self._at][0]) if self._at < len(self._tokens) else "the end"
-        return self._error(f"expected {wanted}, found {here}")
+    def _unreadable(self) -> ConfigError:
+        return self._error("it cannot be read. Example: role == Husband and age > 30 implies sex in [Male, Other]")
 
-    def _take(self, *tokens: str) -> str | None:
-        if self._at < len(self._tokens) and self._tokens[self._at] in [(t, False) for t in tokens]:
-            self._at += 1
-            return self._tokens[self._at - 1][0]
-        return None
+    def _python(self) -> str:
+        """Write ``A implies B`` as ``not (A) or (B)`` within its brackets, and words as names."""
+        levels, at = [("", "", "")], 0  # of open brackets: what is done, what is being read, what closes the level
+        while self._text[at:].strip():
+            match = _TOKEN.match(self._text, at)
+            if match is None:
+                raise self._error(f"cannot read {self._text[at:].strip()!r}")
+            sign, *quoted, word = match.groups()
+            at, (done, part, close) = match.end(), levels[-1]
+            if word == "implies":
+                levels[-1] = f"{done}not ({part}) or (", "", close + ")"
+            elif sign == "(":
+                levels.append(("(", "", ")"))
+            elif sign == ")" and len(levels) > 1:
+                levels.pop()
+                before, outer, end = levels[-1]
+                levels[-1] = before, f"{outer} {done}{part}{close}", end
+            else:
+                if sign is None and word not in ("and", "or", "not", "in"):
+                    said = next((text for text in quoted if text is not None), None)
+                    self._words.append((word, False) if said is None else (said, True))
+                    word = f"_{len(self._words) - 1}"
+                levels[-1] = done, f"{part} {sign or word}", close
+        if len(levels) > 1:
+            raise self._unreadable()
+        return "".join(levels[0])
 
-    def _need(self, token: str) -> None:
-        if self._take(token) is None:
-            raise self._wrong(repr(token))
-
-    def _binary(self, level: int = 0) -> Node:
-        if level == len(BINARY):
-            return self._unary()
-        node, op = self._binary(level + 1), BINARY[level]
-        while self._take(op):
-            node = Joined(op, (node, self._binary(level if op == "implies" else level + 1)))
-        return node
-
-    def _unary(self) -> Node:
-        if self._take("not"):
-            return Joined("not", (self._unary(),))
-        if self._take("("):
-            node = self._binary()
-            self._need(")")
-            return node
-        return self._compare()
-
-    def _compare(self) -> Node:
-        name, _ = self._word("a column")
+    def _node(self, tree: ast.expr) -> Node:
+        if isinstance(tree, ast.BoolOp):
+            parts = tuple(map(self._node, tree.values))
+            return Joined("and" if isinstance(tree.op, ast.And) else "or", parts)
+        if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
+            return Joined("not", (self._node(tree.operand),))
+        if not isinstance(tree, ast.Compare) or len(tree.ops) > 1:
+            raise self._unreadable()
+        name, _ = self._word(tree.left)
         if name not in self._names:
             raise self._error(f"there is no column {name!r}; columns: {', '.join(sorted(self._names))}")
-        left = self._names.index(name)
-        if self._take("not"):
-            self._need("in")
-            return Joined("not", (self._among(left),))
-        if self._take("in"):
-            return self._among(left)
-        op = self._take(*COMPARE)
-        if op is None:
-            raise self._wrong("== != < <= > >= or in")
-        value, quoted = self._word("a value or a column")
+        left, op, other = self._names.index(name), ast.unparse(tree).split()[1], tree.comparators[0]
+        if isinstance(tree.ops[0], ast.In | ast.NotIn):
+            if not isinstance(other, ast.List) or not other.elts:
+                raise self._unreadable()
+            tables = [self._codes(left, "==", self._word(one)[0]) for one in other.elts]
+            among = Among(left, np.any(tables, axis=0))
+            return among if isinstance(tree.ops[0], ast.In) else Joined("not", (among,))
+        value, quoted = self._word(other)
         if quoted or value not in self._names:
             return Among(left, self._codes(left, op, value))
         right = self._names.index(value)
         if op not in ("==", "!=") and not (self._columns[left].numeric and self._columns[right].numeric):
             raise self._error(f"{name} {op} {value} needs two columns of numbers")
         kind = float if self._columns[left].numeric and self._columns[right].numeric else str
-        one, other = (np.array([kind(v) for v in self._columns[j].all_values()], dtype=kind) for j in (left, right))
-        return Versus(left, op, right, (one, other))
+        one, two = (np.array([kind(v) for v in self._columns[j].all_values()], dtype=kind) for j in (left, right))
+        return Versus(left, op, right, (one, two))
 
-    def _among(self, left: int) -> Node:
-        self._need("[")
-        table = self._codes(left, "==", self._word("a value")[0])
-        while self._take(","):
-            table |= self._codes(left, "==", self._word("a value")[0])
-        self._need("]")
-        return Among(left, table)
+    def _word(self, tree: ast.expr) -> tuple[str, bool]:
+        if not isinstance(tree, ast.Name):
+            raise self._unreadable()
+        return self._words[int(tree.id[1:])]
 
     def _codes(self, at: int, op: str, value: str) -> Mask:
         """Which codes of a column satisfy ``column op value``, shape (codes,)."""
@@ -330,11 +316,3 @@ class _Reader:
         except ValueError as error:
             raise self._error(f"column {column.name!r} {op} {value!r}: the value is not a number") from error
         return np.asarray(COMPARE[op](np.array(column.all_values(), dtype=float), bound), dtype=bool)
-
-    def _word(self, wanted: str) -> tuple[str, bool]:
-        if self._at < len(self._tokens):
-            token, quoted = self._tokens[self._at]
-            if quoted or token not in _RESERVED:
-                self._at += 1
-                return token, quoted
-        raise self._wrong(wanted)

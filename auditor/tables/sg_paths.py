@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from auditor.core.errors import ConfigError, MissingDependency
 from auditor.tables.columns import COMPARE, Among, Codes, Column, Joined, Node, columns_of
 from auditor.tables.row_schema import Schema, uniform
+
+if TYPE_CHECKING:
+    import z3
 
 MAX_CLASSES = 32
 SCORE_CLASSES = 8
@@ -151,19 +154,6 @@ class PathGrower:
         return column, (position - first + after - first) // 2
 
 
-class Whole(Protocol):
-    """A whole-number variable of Z3."""
-
-    def __eq__(self, other: object, /) -> bool: ...
-    def __ge__(self, other: object, /) -> object: ...
-    def __lt__(self, other: object, /) -> object: ...
-    def __le__(self, other: object, /) -> object: ...
-    def __sub__(self, other: int, /) -> Whole: ...
-    def __rsub__(self, other: int, /) -> Whole: ...
-    def __radd__(self, other: int, /) -> Whole: ...
-    def __rmul__(self, other: int, /) -> Whole: ...
-
-
 def z3_module() -> ModuleType:
     """The package z3; raises `MissingDependency`."""
     try:
@@ -174,7 +164,7 @@ def z3_module() -> ModuleType:
     return module
 
 
-def formulas(schema: Schema) -> tuple[list[Whole], list[object], list[object]]:
+def formulas(schema: Schema) -> tuple[list[z3.ArithRef], list[object], list[object]]:
     """The schema for the solver: a variable for each column, their bounds, and the rules."""
     z3 = z3_module()
     variables = [z3.Int(f"c{i}") for i in range(schema.d)]
@@ -182,12 +172,12 @@ def formulas(schema: Schema) -> tuple[list[Whole], list[object], list[object]]:
     return variables, bounds, [_formula(rule, variables, schema.columns) for rule in schema.rules]
 
 
-def _formula(node: Node, variables: Sequence[Whole], columns: Sequence[Column]) -> object:
+def _formula(node: Node, variables: Sequence[z3.ArithRef], columns: Sequence[Column]) -> object:
     z3 = z3_module()
     if isinstance(node, Among):
         return _among(variables[node.column], node.table)
     if isinstance(node, Joined):
-        join = {"and": z3.And, "or": z3.Or, "implies": z3.Implies, "not": z3.Not}[node.op]
+        join = {"and": z3.And, "or": z3.Or, "not": z3.Not}[node.op]
         return join(*(_formula(part, variables, columns) for part in node.parts))
     one, other = variables[node.left], variables[node.right]
     left, right = columns[node.left], columns[node.right]
@@ -198,7 +188,7 @@ def _formula(node: Node, variables: Sequence[Whole], columns: Sequence[Column]) 
     return z3.And(*(z3.Implies(one == code, rule) for code, rule in enumerate(holds)))
 
 
-def _among(variable: Whole, table: NDArray[np.generic]) -> object:
+def _among(variable: z3.ArithRef, table: NDArray[np.generic]) -> object:
     """``table[variable]`` as a union of ranges."""
     z3 = z3_module()
     edge = np.flatnonzero(np.diff(np.concatenate([[False], table, [False]]).astype(np.int8)))
@@ -206,26 +196,21 @@ def _among(variable: Whole, table: NDArray[np.generic]) -> object:
     return z3.Or(*ranges) if ranges else z3.BoolVal(False)
 
 
-def clash(schema: Schema) -> list[str] | None:
-    """Return a minimal set of constraints that cannot hold together; None if a row satisfies all of them."""
+def check_realisable(schema: Schema) -> None:
+    """Refuse a schema that no row satisfies: a thousand random rows settle it for most, otherwise the solver."""
+    if not schema.constraints or schema.on_manifold(uniform(schema, 1000, np.random.default_rng(7))).any():
+        return
+    z3 = z3_module()
     _, bounds, rules = formulas(schema)
-    solver = z3_module().Solver()
+    solver = z3.Solver()
     solver.set("timeout", TIMEOUT_MS)
     solver.set("core.minimize", True)
     solver.add(*bounds)
     for i, rule in enumerate(rules):
         solver.assert_and_track(rule, str(i))
-    if solver.check() != z3_module().unsat:
-        return None
-    return [schema.constraints[i] for i in sorted(int(str(name)) for name in solver.unsat_core())]
-
-
-def check_realisable(schema: Schema) -> None:
-    """Refuse a schema that no row satisfies: a thousand random rows settle it for most, otherwise the solver."""
-    if not schema.constraints or schema.on_manifold(uniform(schema, 1000, np.random.default_rng(7))).any():
-        return
-    if (rules := clash(schema)) is not None:
-        listed = "; ".join(f"({i}) {rule}" for i, rule in enumerate(rules, 1))
+    if solver.check() == z3.unsat:
+        clash = sorted(int(str(name)) for name in solver.unsat_core())
+        listed = "; ".join(f"({i}) {schema.constraints[at]}" for i, at in enumerate(clash, 1))
         raise ConfigError(
             f"no row satisfies the constraints of schema {schema.name!r}. These clash: {listed}. "
             f"Change or remove one of them"
