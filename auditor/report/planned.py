@@ -106,14 +106,7 @@ def _rows(expected: ExpectedRows) -> list[str]:
     if expected.limits:
         named = ", ".join(f"{k.replace('_', ' ')} {words.figure(v)}" for k, v in expected.limits.items())
         out.append(f"Limits: {named}.")
-    if not (effect := expected.effect):
-        reason = expected.effect_reason or "no reason was recorded"
-        return [*out, f"No effect size is worked out: {reason}."]
-    return [
-        *out,
-        f"With {words.plural(effect.n, 'case')}, a share of {words.percent(effect.share, 2)} or more is shown "
-        f"with a probability of {words.percent(effect.power, 0)} or more.",
-    ]
+    return out
 
 
 def _range(bounds: Range, noun: str) -> str:

@@ -141,12 +141,12 @@ def global_search(finds: Finds, rng: np.random.Generator) -> Codes:
     return np.concatenate(rows)
 
 
-def local_search(finds: Finds, starts: Codes, rng: np.random.Generator) -> Probabilities | None:
-    """Run Algorithm 2 from every start row at once; return the learned probabilities, None without a walk."""
+def local_search(finds: Finds, starts: Codes, rng: np.random.Generator) -> None:
+    """Run Algorithm 2 from every start row at once."""
     schema, options = finds.schema, finds.options
     columns = schema.movable_index
     if not len(starts) or not len(columns):
-        return None
+        return
     probabilities = Probabilities(len(columns))
     rows = starts
     for _ in range(options.local_n):
@@ -155,7 +155,6 @@ def local_search(finds: Finds, starts: Codes, rng: np.random.Generator) -> Proba
         judged, _ = finds.judge(moved, "local")
         probabilities.update(chosen, delta, judged.discriminatory)
         rows = moved if options.protocol == "aequitas" else np.where(judged.discriminatory[:, None], moved, rows)
-    return probabilities
 
 
 def step(
@@ -245,11 +244,7 @@ def _search(finds: Finds, rng: np.random.Generator) -> tuple[dict[str, object], 
     try:
         starts = global_search(finds, rng)
         details["start_rows"] = len(starts)
-        learned = local_search(finds, starts, rng)
-        if learned is not None:
-            names = [finds.schema.names[int(j)] for j in finds.schema.movable_index]
-            details["column_probability"] = dict(zip(names, learned.column.tolist(), strict=True))
-            details["down_probability"] = dict(zip(names, learned.down.tolist(), strict=True))
+        local_search(finds, starts, rng)
     except Stop as stop:
         if "local" not in finds.phases and finds.options.max_found is not None:
             details["stopped_by_finds"] = True  # a sample that ends with a find is no random sample

@@ -364,6 +364,8 @@ def what_failed(error: Exception, schema: Schema, rows: object, n: int) -> str:
             f". Values are missing (NaN) in {', '.join(lacking)}: if the model does not take them, remove or fill "
             "those rows, and take .nan from the schema"
         )
+    elif isinstance(error, ValueError | TypeError | LookupError):
+        text += ". Are these the columns that it was trained on?"
     return text
 
 

@@ -124,14 +124,25 @@ def answers_of(evaluator: Evaluator, finds: Codes | None) -> Answers | None:
         return None
 
 
-def with_examples(evaluator: Evaluator, result: TabularResult, answers: Answers | None) -> TabularResult:
-    """Add minimal pairs, those of given rows first, and after a directed search the lattice of its finds."""
-    own = None if result.given_finds is None else answers_of(evaluator, result.given_finds[: 4 * SHOWN])
-    pairs = [pair for one in (own, answers) if one is not None for pair in pairs_of(evaluator, one.first(4 * SHOWN))]
+class Known(NamedTuple):
+    """What the model said about finds: given rows, as they are, and those of the method."""
+
+    given: Answers | None
+    found: Answers | None
+
+    def pairs(self, evaluator: Evaluator, most: int = PAIRS) -> Iterator[RowPair]:
+        """Yield a pair for each find, at most so many of each kind, given rows first."""
+        return (pair for one in self if one is not None for pair in pairs_of(evaluator, one.first(most)))
+
+
+def with_examples(evaluator: Evaluator, result: TabularResult) -> tuple[TabularResult, Known]:
+    """Add minimal pairs, and after a directed search the lattice of its finds; also what is known of all finds."""
+    known = Known(answers_of(evaluator, result.given_finds), answers_of(evaluator, result.finds))
     sets = result.lattice
-    if result.sampling == "directed" and answers is not None:
-        sets = lattice(evaluator, answers.first(LATTICE_CASES).judged)
-    return dataclasses.replace(result, pairs=tuple(pairs[:SHOWN]), lattice=sets)
+    if result.sampling == "directed" and known.found is not None:
+        sets = lattice(evaluator, known.found.first(LATTICE_CASES).judged)
+    pairs = tuple(known.pairs(evaluator, 4 * SHOWN))[:SHOWN]
+    return dataclasses.replace(result, pairs=pairs, lattice=sets), known
 
 
 def pairs_of(evaluator: Evaluator, answers: Answers) -> Iterator[RowPair]:
@@ -164,14 +175,14 @@ def witnesses(evaluator: Evaluator, judged: Judged) -> NDArray[np.intp]:
     return result
 
 
-def pairs_csv(evaluator: Evaluator, answers: Answers) -> str:
+def pairs_csv(evaluator: Evaluator, known: Known) -> str:
     """One pair of rows per find: both labels, both values of each protected column, then what they share."""
     protected, names = evaluator.schema.protected, evaluator.schema.names
     shared = [name for name in names if name not in protected]
     rows: list[Sequence[object]] = [
         ["pair", "changed", "label A", "label B", *(f"{name} {side}" for name in protected for side in "AB"), *shared]
     ]
-    for pair in pairs_of(evaluator, answers):
+    for pair in known.pairs(evaluator):
         values = [side[name] for name in protected for side in (pair.row, pair.other)]
         same = [pair.row[name] for name in shared]
         rows.append([len(rows), " + ".join(pair.changed), pair.label, pair.other_label, *values, *same])

@@ -313,8 +313,8 @@ def load_task(name: str) -> Task:
     return tasks.load(own if own.is_file() else name)
 
 
-def load_rows(plan: TabularPlan) -> tuple[Schema, Codes, NDArray[np.generic] | None]:
-    """Schema, the given rows (none without data), and their labels where the data have them."""
+def load_rows(plan: TabularPlan) -> tuple[Schema, Codes]:
+    """Schema and the given rows; none without data."""
     table: Table | None = read_table(plan.data) if plan.data else None
     if table is not None:
         table = table.without_missing([n for n in (plan.target or "", *plan.protected) if n in table])
@@ -346,11 +346,11 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Codes, NDArray[np.generic] | N
     if schema.constraints:
         check_realisable(schema)
     if table is None:
-        return schema, np.empty((0, schema.d), dtype=np.int32), None
+        return schema, np.empty((0, schema.d), dtype=np.int32)
     whole = [c.source or c.name for c in schema.columns if c.protected and not c.may_lack]
     table = table.without_missing([name for name in (schema.target, *whole) if name in table])
     schema = replace(schema, notes=tuple(dict.fromkeys((*schema.notes, *table.notes))))
-    return *schema.with_rows(table, where=plan.data), table.get(schema.target)
+    return schema.with_rows(table, where=plan.data)
 
 
 def _shipped(plan: TabularPlan) -> Path:

@@ -418,14 +418,7 @@ def row_keys(codes: NDArray[np.int32], cards: Sequence[int] | NDArray[np.int64])
             key *= size
             key += codes[:, j]
         return key
-    widths = [np.dtype(np.uint8 if s <= 2**8 else ">u2" if s <= 2**16 else ">u4") for s in sizes]
-    packed = np.empty((len(codes), sum(w.itemsize for w in widths)), dtype=np.uint8)
-    at = 0
-    for j, width in enumerate(widths):
-        column = np.ascontiguousarray(codes[:, j]).astype(width)
-        packed[:, at : at + width.itemsize] = column.view(np.uint8).reshape(len(codes), width.itemsize)
-        at += width.itemsize
-    return packed.view(np.dtype((np.void, packed.shape[1]))).reshape(-1)
+    return np.ascontiguousarray(codes, dtype=">i4").view(np.dtype((np.void, 4 * len(sizes)))).reshape(-1)
 
 
 class Seen:

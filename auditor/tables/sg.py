@@ -93,7 +93,7 @@ class Search:
         self._tried: list[Tried] = []
         self.off_manifold = self.undecided = 0
         self._seeds_tried = 0
-        self.explained = self.neighbours = self.revisits = self.repeats = 0
+        self.explained = self.neighbours = 0
         self.stopped = ""
 
     @property
@@ -128,7 +128,6 @@ class Search:
                 continue
             key = entry.row[self._free].tobytes()
             if key in self._seen:
-                self.repeats += 1
                 continue
             self._seeds_tried += entry.phase == "seed"
             self._seen.add(key)
@@ -224,7 +223,6 @@ class Search:
         """Whether a constraint is new; a local one also by the input whose solution it keeps close to."""
         key = (box, None if row is None else row[self._free].tobytes())
         if key in self._visited:
-            self.revisits += 1
             return False
         self._visited.add(key)
         return True
@@ -239,6 +237,8 @@ class Search:
         finds = cases[self.hits]
         notes = ["Inputs were searched for, not drawn: their share says nothing about how often a label changes."]
         done = len(cases) >= self.options.limit
+        generated = Counter(one.entry.phase for one in self._tried)
+        discriminatory = Counter(one.entry.phase for one in self._tried if one.hit)
         if not done and not self.stopped:
             notes.append(f"The queue was empty after {plural(len(cases), 'case')}.")
         return TabularResult(
@@ -255,25 +255,18 @@ class Search:
                 "neighbourhood_evaluations": self.neighbours,
                 "explained": self.explained,
             },
-            details=self._details(),
+            details={
+                "phases": {
+                    name: {"generated": generated[name], "discriminatory": discriminatory[name]}
+                    for name in ("seed", "local", "global")
+                },
+                "solver": dict(self.solver.counts),
+            },
             finds=finds,
             status="partial" if self.stopped and not done else "complete",
             status_reason=self.stopped if not done else "",
             notes=tuple(notes),
         )
-
-    def _details(self) -> dict[str, object]:
-        generated = Counter(one.entry.phase for one in self._tried)
-        discriminatory = Counter(one.entry.phase for one in self._tried if one.hit)
-        return {
-            "phases": {
-                name: {"generated": generated[name], "discriminatory": discriminatory[name]}
-                for name in ("seed", "local", "global")
-            },
-            "solver": dict(self.solver.counts),
-            "visited_paths_skipped": self.revisits,
-            "repeated_cases_skipped": self.repeats,
-        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,20 +7,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from auditor.core import reading
 from auditor.core.record import RunRecord, frame
 from auditor.core.record.rows import Score
-from auditor.core.shown import csv_text, plural, verb
+from auditor.core.shown import plural, verb
 from auditor.core.types import ClaimVerdict, Estimate, Finding, digest
 from auditor.measure.comparison import Change, Comparison, RateChange, comparison_of
 from auditor.run import freeze
 from auditor.store.folder import IN_MEMORY, REPORT, RunFolder
 from auditor.tables.columns import Codes
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.finds import Answers, TabularResult, pairs_csv, plain, save_votes
+from auditor.tables.finds import Known, TabularResult, pairs_csv, plain, save_votes
 from auditor.tables.method_options import NOTE, OptionSet
 from auditor.tables.row_data import load_task
 from auditor.tables.row_schema import Schema, bins_note, dump_schema
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
     from auditor.tables.row_noise import Noise
 
 
-FILES = ("schema.yaml", "finds.csv", "pairs.csv", "votes.npz")
+FILES = ("schema.yaml", "pairs.csv", "votes.npz")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "skops", "z3-solver", "lime")
 FEWEST_ROWS = 10  # rows below which a score is called neither shown nor bounded
 NAMES = {
@@ -47,7 +44,6 @@ class Opened(NamedTuple):
 
     plan: TabularPlan
     rows: Codes  # of ``--data``
-    labels: NDArray[np.generic] | None  # of these rows
     options: OptionSet  # of the method
     model: TableModel
     asked: RowClient | None  # behind a task or a server
@@ -64,7 +60,7 @@ class Outcome(NamedTuple):
 
     opened: Opened
     result: TabularResult
-    answers: Answers | None  # about its finds
+    known: Known
     findings: Sequence[Finding]
     noise: Noise | None  # only of a model that is not declared to repeat itself
 
@@ -158,12 +154,12 @@ def _asked(asked: RowClient) -> dict[str, object]:
 
 def _files(folder: RunFolder, outcome: Outcome) -> dict[str, str]:
     """Write what a run folder holds beside the plan, the journal and the record; their hashes."""
-    evaluator, result, schema = outcome.opened.evaluator, outcome.result, outcome.opened.schema
-    folder.write_text("schema.yaml", dump_schema(schema))
-    folder.write_text("finds.csv", finds_csv(schema, result))
-    if outcome.answers is not None:
-        folder.write_text("pairs.csv", pairs_csv(evaluator, outcome.answers))
-        save_votes(folder.path / "votes.npz", evaluator, outcome.answers)
+    evaluator, known = outcome.opened.evaluator, outcome.known
+    folder.write_text("schema.yaml", dump_schema(outcome.opened.schema))
+    if any(known):
+        folder.write_text("pairs.csv", pairs_csv(evaluator, known))
+    if known.found is not None:
+        save_votes(folder.path / "votes.npz", evaluator, known.found)
     return {name: reading.sha256(path) for name in FILES if (path := folder.path / name).is_file()}
 
 
@@ -187,16 +183,6 @@ def described(schema: Schema) -> dict[str, object]:
         "constraints": list(schema.constraints),
         "sha256": digest(dump_schema(schema)),
     }
-
-
-def finds_csv(schema: Schema, result: TabularResult) -> str:
-    """The distinct discriminatory cases as CSV, without the protected columns: given rows first, as they are."""
-    index = schema.free_index.tolist()
-    rows: list[list[object]] = [[schema.names[i] for i in index]]
-    for finds in (result.given_finds, result.finds):
-        if finds is not None:
-            rows += [[schema.columns[i].raw(row[i]) for i in index] for row in finds.tolist()]
-    return csv_text(rows)
 
 
 def findings_of(opened: Opened, result: TabularResult) -> list[Finding]:

@@ -112,7 +112,7 @@ def test_rows_without_an_answer_are_not_judged(server: Rows, capsys: pytest.Capt
     assert share["low"] <= 7 / 19 <= share["high"]
     assert all(p["row"]["marital_status"] != "widowed" for p in record["tabular"]["pairs"])
     (folder,) = Path("reports").glob("2*")
-    assert "widowed" not in (folder / "finds.csv").read_text(encoding="utf-8")
+    assert "widowed" not in (folder / "pairs.csv").read_text(encoding="utf-8")
     assert "got no label" in (folder / "report.html").read_text(encoding="utf-8")
 
 

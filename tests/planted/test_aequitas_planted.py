@@ -10,7 +10,7 @@ import pytest
 from auditor.tables.aequitas import run, share_estimate
 from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.finds import answers_of, with_examples
+from auditor.tables.finds import with_examples
 from auditor.tables.method_options import AequitasOptions
 from auditor.tables.retraining import tied_cases
 from auditor.tables.row_schema import Schema, case_keys
@@ -40,7 +40,7 @@ def test_finds_lie_in_the_planted_boxes_only(protocol: str) -> None:
     evaluator = Evaluator(box, PEOPLE)
     options = {"protocol": protocol, "global_n": 600, "local_n": 150, "generated": 3000}
     result = run(evaluator, AequitasOptions.of(options), np.random.default_rng(2))
-    result = with_examples(evaluator, result, answers_of(evaluator, result.finds))
+    result, _ = with_examples(evaluator, result)
     rows = result.finds
     assert rows is not None
     low = (rows[:, 2] < 6) & (rows[:, 3] < 6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import sys
 from collections.abc import Callable, Iterator
@@ -258,8 +259,10 @@ def test_given_rows_are_asked_as_they_are(customers: list[tuple[int, str, float]
     assert all(pair.row["balance"] > 7000 for pair in run.result.pairs)
     assert {str(pair.row["balance"]) for pair in run.result.pairs} <= {str(b) for b, _, _ in customers}
     assert run.path is not None
-    finds = (run.path / "finds.csv").read_text(encoding="utf-8").splitlines()
-    assert len(finds) - 1 == len({(b, a) for b, _, a in customers if b > 7000})
+    with (run.path / "pairs.csv").open(encoding="utf-8", newline="") as file:
+        found = {(int(row["balance"]), float(row["age"])) for row in csv.DictReader(file)}
+    rows = {(b, a) for b, _, a in customers}
+    assert found & rows == {(b, a) for b, a in rows if b > 7000}
     notes = run.record["tabular"]["notes"]
     assert any("Given rows in scores were asked with the values that they have" in n for n in notes)
     assert "(one value for each bin of balance and age)" in " ".join(run.to_text(full=True).split())

@@ -20,7 +20,7 @@ from auditor.tables import sg
 from auditor.tables.aequitas import run, share_estimate
 from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator, Limit
-from auditor.tables.finds import TabularResult, answers_of, with_examples
+from auditor.tables.finds import TabularResult, with_examples
 from auditor.tables.method_options import AequitasOptions, SgOptions
 from auditor.tables.row_schema import Schema, case_keys, uniform
 from auditor.tables.sg import Neighbourhood
@@ -171,7 +171,7 @@ def searched(**options: Any) -> TabularResult:
     evaluator = Evaluator(model_of(SG), SG, budget=budget, keep=budget is not None)
     chosen = SgOptions.of({"limit": 120, "samples": 400, **options})
     result = sg.run(evaluator, chosen, np.random.default_rng(1), uniform(SG, 300, np.random.default_rng(0)))
-    return with_examples(evaluator, result, answers_of(evaluator, result.finds))
+    return with_examples(evaluator, result)[0]
 
 
 def test_neighbourhoods_are_distributed_as_limes() -> None:

@@ -94,11 +94,8 @@ class Details(Part, frozen=True, kw_only=True):
 
     phases: dict[str, SearchedPhase] = msgspec.field(default_factory=dict)
     start_rows: int | None = None
-    column_probability: dict[str, float] = msgspec.field(default_factory=dict)
     ended: str = ""
     solver: dict[str, int] | None = None
-    visited_paths_skipped: int | None = None
-    repeated_cases_skipped: int | None = None
 
 
 class RowAnswers(Part, frozen=True, kw_only=True):
@@ -160,16 +157,8 @@ class Range(Part, frozen=True, kw_only=True, omit_defaults=True):
         return cls(at_least=n, at_most=n)
 
 
-class SeenEffect(Part, frozen=True, kw_only=True):
-    """The share of changes that so many independent cases show with this power."""
-
-    n: int
-    power: float
-    share: float
-
-
 class ExpectedRows(Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="rows"):
-    """What a search over rows is expected to ask and to show.
+    """What a search over rows is expected to ask.
 
     ``evaluations`` are rows that the model is asked about: cases times combinations of protected values.
     """
@@ -180,8 +169,6 @@ class ExpectedRows(Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     evaluations: Range = Range()
     calls_at_most: int | None = None
     limits: dict[str, float] = msgspec.field(default_factory=dict)
-    effect: SeenEffect | None = None
-    effect_reason: str = ""
 
 
 class ExpectedModel(Part, frozen=True, kw_only=True):
