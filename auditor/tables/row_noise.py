@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 from auditor.core.shown import plural
 from auditor.core.types import Estimate, Finding
 from auditor.measure.intervals import korn_graubard
-from auditor.measure.p_values import holm
 from auditor.tables.row_schema import Schema
 
 LEVEL = 0.05
@@ -33,89 +31,66 @@ STOPPED = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Noise:
-    """What repeated answers say."""
+    """What repeated answers say: how often those to one row differ, and whether those within a case differ more."""
 
     same_row: Estimate | None  # share of rows of which not all answers were the same; its interval is by case
-    # By set of protected columns, all of them together too; a set without rows to test is not in it.
-    tests: Mapping[tuple[str, ...], Dealt] = dataclasses.field(default_factory=dict)
-    reason: str = ""  # why nothing was tested
+    note: str  # how changes were tested, or why not
+    p_value: float | None = None
+    cases: int = 0
 
-    def to_record(self, protected: Sequence[str]) -> dict[str, object]:
-        """The noise as plain data, with the test of all protected columns together."""
-        together = self.tests.get(tuple(protected))
-        return {
-            "same_row": None if self.same_row is None else dataclasses.asdict(self.same_row),
-            "p_value": None if together is None else together.p_value,
-            "cases": 0 if together is None else together.blocks,
-        }
+    def to_record(self) -> dict[str, object]:
+        """The noise as plain data."""
+        same_row = None if self.same_row is None else dataclasses.asdict(self.same_row)
+        return {"same_row": same_row, "p_value": self.p_value, "cases": self.cases}
 
-    def note(self, columns: Sequence[str], replicates: int, protected: Sequence[str]) -> str:
-        """How a set of columns was tested, or why it was not."""
-        test = self.tests.get(tuple(columns))
-        if test is None:
-            return (self.reason or INCOMPLETE) if replicates > 1 else ONCE
-        within = plural(test.blocks, "case")
-        if tuple(columns) != tuple(protected):
-            within = f"{plural(test.blocks, 'set')} of rows that differ in {', '.join(columns)} alone"
-        answers = plural(replicates, "answer")
-        how = f"tested against the noise of {answers} to each row, dealt anew within {within}"
-        adjusted = f", adjusted {test.p_adjusted:.2g}" if len(self.tests) > 1 else ""
-        return f"{how}: p = {test.p_value:.2g}{adjusted}"
-
-
-class Dealt(NamedTuple):
-    """Whether answers depend on some columns: they are dealt anew among rows that differ in these columns alone."""
-
-    p_value: float
-    p_adjusted: float  # Holm, over the sets of columns
-    blocks: int  # of such rows; with all protected columns a block is a case
+    def beside(self, findings: Iterable[Finding]) -> list[Finding]:
+        """The findings with the noise of repeats, by which one may no longer be shown."""
+        drowned = self.p_value is None or self.p_value >= LEVEL
+        return [
+            dataclasses.replace(
+                finding,
+                noise=self.same_row,
+                p_value=self.p_value,
+                p_adjusted=self.p_value,
+                notes=(*finding.notes, self.note),
+                verdict="not_determined" if drowned and finding.verdict == "shown" else finding.verdict,
+            )
+            for finding in findings
+        ]
 
 
 def measure(
     read: Sequence[tuple[Mapping[str, object], Sequence[str | None]]],
     schema: Schema,
-    sets: Iterable[tuple[str, ...]],
     seed: int,
     *,
+    replicates: int,
     complete: bool = True,
 ) -> Noise:
-    """Return the noise of repeated answers, and the test of each set of protected columns against it.
+    """Return the noise of repeated answers, and the test of changes with the protected columns against it.
 
-    ``read`` are rows with the label of each replicate. Blocks of rows that differ in the columns of a set alone are
-    dealt anew, where every row of a block was asked. Nothing is tested unless the search was ``complete``: asked about
-    all rows of a case, whatever the answers were.
+    ``read`` are rows with the label of each replicate, which are dealt anew within each case all rows of which were
+    asked. Nothing is tested unless the search was ``complete``: asked about all rows, whatever the answers were.
     """
-    unlike: dict[tuple[object, ...], list[bool]] = defaultdict(list)
+    cases: dict[tuple[object, ...], list[Sequence[str | None]]] = defaultdict(list)
     for row, labels in read:
-        if None not in labels:
-            unlike[_without(row, schema.protected)].append(len(set(labels)) > 1)
-    rows_of = unlike.values()
-    same_row = korn_graubard([sum(rows) for rows in rows_of], [len(rows) for rows in rows_of]) if rows_of else None
-    if not complete:
-        return Noise(same_row=same_row, reason=STOPPED)
+        cases[tuple(value for name, value in row.items() if name not in schema.protected)].append(labels)
+    unlike = [[len(set(labels)) > 1 for labels in rows if None not in labels] for rows in cases.values()]
+    told = [rows for rows in unlike if rows]
+    same_row = korn_graubard([sum(rows) for rows in told], [len(rows) for rows in told]) if told else None
+    size = len(schema.combos)
+    whole = [rows for rows in cases.values() if len(rows) == size][:CASES]
+    if replicates < 2 or not complete or not whole:
+        return Noise(same_row=same_row, note=ONCE if replicates < 2 else INCOMPLETE if complete else STOPPED)
     names = sorted({label for _, labels in read for label in labels if label is not None})
     codes = {label: code for code, label in enumerate(names)} | {None: -1}
-    p_values: dict[tuple[str, ...], tuple[float, int]] = {}
-    for number, columns in enumerate(dict.fromkeys([tuple(schema.protected), *sets])):
-        blocks: dict[tuple[object, ...], list[list[int]]] = defaultdict(list)
-        for row, labels in read:
-            blocks[_without(row, columns)].append([codes[label] for label in labels])
-        size = len(schema.combos_of([schema.index_of(name) for name in columns]))
-        if grids := [block for block in blocks.values() if len(block) == size][:CASES]:
-            array = np.array(grids).reshape(len(grids), -1)
-            rng = np.random.default_rng([seed, 2, number] if number else [seed, 2])
-            p_values[columns] = permuted(array, size, len(names), rng), len(grids)
-    adjusted = holm([p for p, _ in p_values.values()])
-    tests = {
-        columns: Dealt(p, q, n)
-        for (columns, (p, n)), q in zip(p_values.items(), adjusted, strict=True)
-        if q is not None
-    }
-    return Noise(same_row=same_row, tests=tests, reason="" if tests else INCOMPLETE)
-
-
-def _without(row: Mapping[str, object], columns: Collection[str]) -> tuple[object, ...]:
-    return tuple(value for name, value in row.items() if name not in columns)
+    answers = np.array([[codes[label] for labels in rows for label in labels] for rows in whole])
+    p = permuted(answers, size, len(names), np.random.default_rng([seed, 2]))
+    note = (
+        f"tested against the noise of {plural(replicates, 'answer')} to each row, dealt anew within "
+        f"{plural(len(whole), 'case')}: p = {p:.2g}"
+    )
+    return Noise(same_row=same_row, note=note, p_value=p, cases=len(whole))
 
 
 def permuted(answers: NDArray[np.int_], combos: int, labels: int, rng: np.random.Generator) -> float:
@@ -136,30 +111,3 @@ def permuted(answers: NDArray[np.int_], combos: int, labels: int, rng: np.random
     seen = alike(answers)
     at_least = sum(alike(rng.permuted(answers, axis=1)) >= seen for _ in range(PERMUTATIONS))
     return (1 + at_least) / (1 + PERMUTATIONS)
-
-
-def columns_of(finding: Finding, protected: Sequence[str]) -> tuple[str, ...]:
-    """The protected columns that a finding is about, in the schema's order; all where it names none."""
-    return tuple(name for name in protected if name in finding.attributes) or tuple(protected)
-
-
-def against_noise(
-    findings: Iterable[Finding], noise: Noise, replicates: int, protected: Sequence[str]
-) -> list[Finding]:
-    """The findings with the noise of repeats; by the test of its own columns a finding may no longer be shown."""
-    beside = []
-    for finding in findings:
-        columns = columns_of(finding, protected)
-        test = noise.tests.get(columns)
-        drowned = finding.verdict == "shown" and (test is None or test.p_adjusted >= LEVEL)
-        beside.append(
-            dataclasses.replace(
-                finding,
-                noise=noise.same_row,
-                p_value=None if test is None else test.p_value,
-                p_adjusted=None if test is None else test.p_adjusted,
-                notes=(*finding.notes, noise.note(columns, replicates, protected)),
-                verdict="not_determined" if drowned else finding.verdict,
-            )
-        )
-    return beside

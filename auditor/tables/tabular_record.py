@@ -136,8 +136,8 @@ def _section(outcome: Outcome) -> dict[str, object]:
         notes.append(note)
     section = outcome.result.to_record() | {"schema": described(schema)}
     if noise is not None:
-        section["noise"] = noise.to_record(schema.protected)
-        notes.append(noise.note(schema.protected, outcome.opened.plan.replicates, schema.protected))
+        section["noise"] = noise.to_record()
+        notes.append(noise.note)
     return section | {"notes": notes}
 
 
@@ -158,8 +158,8 @@ def _files(folder: RunFolder, outcome: Outcome) -> dict[str, str]:
     folder.write_text("schema.yaml", dump_schema(outcome.opened.schema))
     if any(known):
         folder.write_text("pairs.csv", pairs_csv(evaluator, known))
-    if known.found is not None:
-        save_votes(folder.path / "votes.npz", evaluator, known.found)
+    if known.of_method is not None:
+        save_votes(folder.path / "votes.npz", evaluator, known.of_method)
     return {name: reading.sha256(path) for name in FILES if (path := folder.path / name).is_file()}
 
 

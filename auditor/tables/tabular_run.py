@@ -33,7 +33,7 @@ from auditor.tables.finds import TabularResult, with_examples
 from auditor.tables.method_options import OPTIONS, AequitasOptions, SgOptions, ThemisOptions, walks
 from auditor.tables.row_client import RowClient, silent
 from auditor.tables.row_data import load_rows, load_task
-from auditor.tables.row_noise import against_noise, columns_of, measure
+from auditor.tables.row_noise import measure
 from auditor.tables.row_schema import Schema, dump_schema
 from auditor.tables.tabular_plan import REMOVED, TabularPlan, read_settings
 from auditor.tables.tabular_record import Opened, Outcome, findings_of, plan_record, record_of, write
@@ -175,10 +175,9 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
         findings = findings_of(opened, result)
         noise = None
         if asked is not None and not asked.model.deterministic:
-            sets = [columns_of(finding, schema.protected) for finding in findings]
-            read = asked.repeated() if plan.replicates > 1 else []
-            noise = measure(read, schema, sets, plan.seed, complete=result.whole_cases)
-            findings = against_noise(findings, noise, plan.replicates, schema.protected)
+            said = asked.repeated() if plan.replicates > 1 else []
+            noise = measure(said, schema, plan.seed, replicates=plan.replicates, complete=result.whole_cases)
+            findings = noise.beside(findings)
         record = record_of(Outcome(opened, result, known, findings, noise), started, folder)
         if folder is not None:
             write(folder, record)

@@ -5,19 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
 from auditor.cli.main import run as audit
-from auditor.core.types import Finding
-from auditor.tables.columns import Column
-from auditor.tables.row_noise import against_noise, measure, permuted
-from auditor.tables.row_schema import Schema
+from auditor.tables.row_noise import permuted
 
 MODULE = """
 import random, re
@@ -74,27 +69,3 @@ def test_the_test_keeps_its_level() -> None:
     planted = np.tile([0, 0, 0, 1, 1, 1], (12, 1))
     assert permuted(planted, 2, 2, rng) == pytest.approx(0.001)
     assert permuted(np.full((3, 6), -1), 2, 0, rng) == 1.0
-
-
-def test_each_set_of_columns_has_its_own_test() -> None:
-    """Forty cases, all six rows of each asked three times; the label goes by sex, and is wrong now and then."""
-    sizes = {"pay": 40, "sex": 2, "race": 3}
-    columns = [Column(name=n, kind="integer", codes=k, protected=n != "pay") for n, k in sizes.items()]
-    schema, both, rng = Schema(columns=tuple(columns)), ("sex", "race"), Random(2)
-    read = [
-        (dict(zip(sizes, row, strict=True)), [str((row[1] == 1) != (rng.random() < 0.1)) for _ in range(3)])
-        for row in product(*map(range, sizes.values()))
-    ]
-    noise = measure(read, schema, [("sex",), ("race",), both], 7)
-    blocks = {columns: test.blocks for columns, test in noise.tests.items()}
-    assert blocks == {both: 40, ("sex",): 40 * 3, ("race",): 40 * 2}
-    assert noise.tests[both].p_value == noise.tests["sex",].p_value == pytest.approx(0.001)
-    assert noise.tests["race",].p_value > 0.05
-    assert noise.tests["sex",].p_adjusted == pytest.approx(0.003)
-    said = [
-        Finding(id="T1", kind="claim", code="tabular-causal", model="m", attributes=names, verdict="shown")
-        for names in (("sex",), ("race",), both)
-    ]
-    findings = against_noise(said, noise, 3, schema.protected)
-    assert [f.verdict for f in findings] == ["shown", "not_determined", "shown"]
-    assert "within 80 sets of rows that differ in race alone: p = " in findings[1].notes[0]
