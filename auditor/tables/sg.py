@@ -110,7 +110,7 @@ class Search:
         """Search until the limit, the end of the queue, or a budget."""
         limit = self.options.limit
         try:
-            self.frontier.push_seeds(seeds(self.schema, self.data, limit, self.rng), RANK_SEED)
+            self.frontier.push_seeds(seeds(self.schema, self.data, limit, self.rng))
             while len(self._tried) < limit and len(self.frontier):
                 self._step()
         except BudgetExceeded as stop:
@@ -303,19 +303,16 @@ class Frontier:
         self._rng, self._arms = rng, arms
         self._heap: list[_Item] = []
         self._seeds: deque[Entry] = deque()
-        self._seed_priority = 0.0
         self._lines: dict[int, _Line] = {}
         self._hits, self._tries = np.ones(arms), np.full(arms, 2.0)
-        self._local_priority = float("-inf")
         self._count = self._local_size = 0
 
     def __len__(self) -> int:
         return len(self._heap) + len(self._seeds) + self._local_size
 
-    def push_seeds(self, rows: Codes, priority: float) -> None:
-        """Queue the seeds, in order."""
+    def push_seeds(self, rows: Codes) -> None:
+        """Queue the seeds, in order; their priority is `RANK_SEED`."""
         self._seeds.extend(Entry(row, "seed", origin=i) for i, row in enumerate(rows))
-        self._seed_priority = priority
 
     def push(self, entry: Entry, priority: float) -> None:
         """Queue an input."""
@@ -325,7 +322,6 @@ class Frontier:
             line = self._lines.setdefault(entry.origin, _Line())
             heapq.heappush(line.waiting.setdefault(entry.arm, []), item)
             self._local_size += 1
-            self._local_priority = max(self._local_priority, priority)
         else:
             heapq.heappush(self._heap, item)
 
@@ -333,12 +329,9 @@ class Frontier:
         """Take the input of highest priority, or the next seed if there is one and ``seed_first`` is set."""
         if self._seeds and seed_first:
             return self._seeds.popleft()
-        top = -self._heap[0][0] if self._heap else float("-inf")
-        local = self._local_priority if self._local_size else float("-inf")
-        seed = self._seed_priority if self._seeds else float("-inf")
-        if self._local_size and local >= max(top, seed):
+        if self._local_size:  # their priority is above that of all others
             return self._pop_local()
-        if self._seeds and seed >= top:
+        if self._seeds and (not self._heap or -self._heap[0][0] <= RANK_SEED):
             return self._seeds.popleft()
         return heapq.heappop(self._heap)[2]
 

@@ -217,47 +217,6 @@ def check_realisable(schema: Schema) -> None:
         )
 
 
-class TimedOutError(Exception):
-    """Z3 gave up: the constraint is neither solved nor known to have no solution."""
-
-
-class Z3Solver:
-    """Finds the row of a box that satisfies a schema's rules and stays closest to another row."""
-
-    def __init__(self, schema: Schema) -> None:
-        self._z3 = z3_module()
-        self._variables, _, self._rules = formulas(schema)
-        self.columns = tuple(sorted({j for rule in schema.rules for j in columns_of(rule)}))
-
-    def closest(self, row: Codes, box: Box) -> Codes | None:
-        """Return the row of the box with the fewest columns changed, then the smallest sum of code differences.
-
-        Columns that no rule mentions (all but ``columns``) are solved in closed form.
-        """
-        result = box.clip(row)
-        if result is None:
-            return None
-        z3, tied = self._z3, self.columns
-        solver = z3.Optimize()
-        solver.set("timeout", TIMEOUT_MS)
-        solver.add(*self._rules)
-        here = [(self._variables[j], int(row[j])) for j in tied]
-        for j in tied:
-            solver.add(self._variables[j] >= box.low[j], self._variables[j] <= box.high[j])
-        if tied:
-            solver.minimize(z3.Sum([z3.If(v == at, 0, 1) for v, at in here]))
-            solver.minimize(z3.Sum([z3.If(v >= at, v - at, at - v) for v, at in here]))
-        answer = solver.check()
-        if answer == z3.unsat:
-            return None
-        if answer != z3.sat:
-            raise TimedOutError
-        model = solver.model()
-        for j in tied:
-            result[j] = model.eval(self._variables[j], model_completion=True).as_long()
-        return result
-
-
 class PathSolver:
     """Turns boxes into rows.
 
@@ -270,9 +229,8 @@ class PathSolver:
         self._fixed = [j for j, c in enumerate(schema.columns) if c.protected or c.immutable]
         self._immutable = [j for j, c in enumerate(schema.columns) if c.immutable]
         self.counts: Counter[str] = Counter(closed_form=0, z3=0, contradictory=0, timed_out=0)
-        self._z3: Z3Solver | None = None
         if schema.constraints:
-            self._z3 = Z3Solver(schema)
+            self._variables, _, self._rules = formulas(schema)
             check_realisable(schema)
 
     def sticky(self, row: Codes, box: Box) -> Codes | None:
@@ -291,16 +249,32 @@ class PathSolver:
         if start is None:
             self.counts["contradictory"] += 1
             return None
-        if self._z3 is None or self._schema.on_manifold(start[None])[0]:
-            self.counts["closed_form"] += 1
-            return start
-        low, high = list(box.low), list(box.high)
-        for j in self._immutable:
-            low[j] = high[j] = int(row[j])
-        try:
-            solution = self._z3.closest(start, Box(tuple(low), tuple(high)))
-        except TimedOutError:
-            self.counts["timed_out"] += 1
-            return None
-        self.counts["z3" if solution is not None else "contradictory"] += 1
-        return solution
+        how = "closed_form"
+        if self._schema.constraints and not self._schema.on_manifold(start[None])[0]:
+            start[self._immutable] = row[self._immutable]
+            how = self._solve(start, box)
+        self.counts[how] += 1
+        return start if how in ("closed_form", "z3") else None
+
+    def _solve(self, row: Codes, box: Box) -> str:
+        """Change the fewest columns of ``row`` that rules mention, then by the smallest sum, so that it satisfies them.
+
+        Returns how that ended; columns that no rule mentions are solved in closed form before.
+        """
+        z3 = z3_module()
+        solver = z3.Optimize()
+        solver.set("timeout", TIMEOUT_MS)
+        solver.add(*self._rules)
+        tied = sorted({j for rule in self._schema.rules for j in columns_of(rule)})
+        here = [(self._variables[j], int(row[j])) for j in tied]
+        for j, (v, at) in zip(tied, here, strict=True):
+            low, high = (at, at) if j in self._immutable else (box.low[j], box.high[j])
+            solver.add(v >= low, v <= high)
+        solver.minimize(z3.Sum([z3.If(v == at, 0, 1) for v, at in here]))
+        solver.minimize(z3.Sum([z3.If(v >= at, v - at, at - v) for v, at in here]))
+        answer = solver.check()
+        if answer != z3.sat:
+            return "contradictory" if answer == z3.unsat else "timed_out"
+        model = solver.model()
+        row[tied] = [model.eval(v, model_completion=True).as_long() for v, _ in here]
+        return "z3"
