@@ -125,10 +125,10 @@ def answers_of(evaluator: Evaluator, finds: Codes | None) -> Answers | None:
 
 
 class Known(NamedTuple):
-    """What the model said about finds: given rows, as they are, and those of the method."""
+    """What the model said about finds: given rows, as they are, and cases of the method."""
 
-    given: Answers | None
-    found: Answers | None
+    of_rows: Answers | None
+    of_method: Answers | None
 
     def pairs(self, evaluator: Evaluator, most: int = PAIRS) -> Iterator[RowPair]:
         """Yield a pair for each find, at most so many of each kind, given rows first."""
@@ -139,8 +139,8 @@ def with_examples(evaluator: Evaluator, result: TabularResult) -> tuple[TabularR
     """Add minimal pairs, and after a directed search the lattice of its finds; also what is known of all finds."""
     known = Known(answers_of(evaluator, result.given_finds), answers_of(evaluator, result.finds))
     sets = result.lattice
-    if result.sampling == "directed" and known.found is not None:
-        sets = lattice(evaluator, known.found.first(LATTICE_CASES).judged)
+    if result.sampling == "directed" and known.of_method is not None:
+        sets = lattice(evaluator, known.of_method.first(LATTICE_CASES).judged)
     pairs = tuple(known.pairs(evaluator, 4 * SHOWN))[:SHOWN]
     return dataclasses.replace(result, pairs=pairs, lattice=sets), known
 

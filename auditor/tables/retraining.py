@@ -7,7 +7,7 @@ the protected columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,8 +23,6 @@ from auditor.tables.finds import arrays
 from auditor.tables.row_data import read_table
 from auditor.tables.row_schema import Schema, load_schema
 
-MODEL, VOTE = "model", "classifiers"  # where a label comes from
-
 
 def tied_cases(votes: NDArray[np.generic]) -> NDArray[np.intp]:
     """Return the cases, by position, of which two labels or more have the most votes."""
@@ -36,10 +34,10 @@ class RowAugmentation(NamedTuple):
 
     columns: tuple[str, ...]  # the input columns, then the target
     rows: list[tuple[object, ...]]  # raw values in that order
-    cases: int  # cases that the rows stand for, and cases there were
+    cases: int  # cases that the rows represent, and cases there were
     available: int
-    sources: Mapping[str, int]  # cases by where their label comes from
-    dropped: Mapping[str, int]  # cases left out, by reason
+    voted: int  # cases with a label by classifiers
+    left_out: int  # ties without data to vote by
 
 
 def augment_rows(
@@ -65,13 +63,9 @@ def augment_rows(
     codes, votes = codes[taken], votes[taken]
     tied = tied_cases(votes)
     said: list[str | None] = [str(names[k]) for k in votes.argmax(axis=1)]
-    sources, dropped = {MODEL: len(codes) - len(tied), VOTE: 0}, {}
     chosen: Sequence[str | None] = [None] * len(tied)
-    if len(tied) and table is not None and labels is not None:
-        encoded = schema.encode(table, where=plan["data"])
-        chosen, sources[VOTE] = blind_vote(schema, encoded, labels, codes[tied], seed), len(tied)
-    elif len(tied):
-        dropped["a tie, and the run has no data with labels to vote by"] = len(tied)
+    if vote := len(tied) > 0 and table is not None and labels is not None:
+        chosen = blind_vote(schema, schema.encode(table, where=plan["data"]), labels, codes[tied], seed)
     for at, label in zip(tied.tolist(), chosen, strict=True):
         said[at] = label
     labelled = [(case, label) for case, label in zip(codes, said, strict=True) if label is not None]
@@ -79,7 +73,7 @@ def augment_rows(
     if not rows:
         raise UserError(f"{path}: every case is a tie and there are no data to vote by, so nothing can be written")
     columns = (*schema.names, schema.target or "label")
-    return RowAugmentation(columns, rows, len(labelled), available, sources, dropped)
+    return RowAugmentation(columns, rows, len(labelled), available, len(tied) * vote, len(tied) * (not vote))
 
 
 def blind_vote(schema: Schema, rows: Codes, labels: NDArray[np.generic], cases: Codes, seed: int) -> list[str]:
@@ -130,12 +124,12 @@ def described(made: RowAugmentation, path: Path) -> Iterable[str]:
     yield (
         f"{path}: {plural(len(made.rows), 'row')} for {made.cases:,} of {plural(made.available, 'discriminatory case')}"
     )
-    if made.sources[MODEL]:
-        yield f"labels by the model's majority over the protected values: {plural(made.sources[MODEL], 'case')}"
-    if made.sources[VOTE]:
+    if by_model := made.cases - made.voted:
+        yield f"labels by the model's majority over the protected values: {plural(by_model, 'case')}"
+    if made.voted:
         yield (
-            f"labels by a vote of three classifiers that cannot see the protected columns: {made.sources[VOTE]:,} "
+            f"labels by a vote of three classifiers that cannot see the protected columns: {made.voted:,} "
             f"cases (the model's answers were tied): look through them before training"
         )
-    for why, n in made.dropped.items():
-        yield f"left out, {why}: {n:,}"
+    if made.left_out:
+        yield f"left out, a tie, and the run has no data with labels to vote by: {made.left_out:,}"

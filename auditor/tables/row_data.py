@@ -129,7 +129,6 @@ BINS = 10
 MANY = 50  # distinct texts from which on a column of mostly different texts is named
 ALWAYS = 1000  # and any column of texts
 ROWS = 30  # with a value in both, from which on one column is said to follow from another
-_DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}")
 GUARDED = ("sex", "gender", "race", "ethnicity", "religion", "nationality", "disability")
 PERHAPS = ("age", "marital-status", "marital_status", "native-country", "country", "foreign_worker")
 
@@ -249,17 +248,12 @@ def _wide(name: str, values: NDArray[np.generic]) -> Iterator[str]:
         return
     if known.dtype != object or not len(known):
         return
-    dates = sum(bool(_DATE.fullmatch(str(v))) for v in known) > len(known) / 2
-    if not dates and (distinct <= MANY or (distinct <= ALWAYS and 2 * distinct <= len(known))):
-        return
-    what, advice = "dates", "Give a number instead, such as days since a date"
-    if not dates:
-        what = "names, ids or free texts?"
-        advice = "Leave it out if the model does not read it, or derive a column with fewer values"
-    yield (
-        f"{name} has {plural(distinct, 'different text')} in {plural(len(known), 'row')} ({what}), "
-        f"and each would be a category that rows are drawn from. {advice}."
-    )
+    if distinct > MANY and (distinct > ALWAYS or 2 * distinct > len(known)):
+        yield (
+            f"{name} has {plural(distinct, 'different text')} in {plural(len(known), 'row')} (names, dates or free "
+            "texts?), and each would be a category that rows are drawn from. Leave it out if the model does not read "
+            "it, or derive a column with fewer values."
+        )
 
 
 def _together(name: str, inputs: Mapping[str, NDArray[np.generic]]) -> Iterator[str]:

@@ -11,8 +11,7 @@ import pytest
 from auditor.core.record.measured import Claim
 from auditor.core.types import Answer, Edit
 from auditor.measure.claims import Question, pairs
-from auditor.measure.contrasts import Versions
-from auditor.measure.families import claims, paired
+from auditor.measure.families import claims
 from auditor.measure.observations import Observations
 
 WOMEN = [f"w{n:02d}" for n in range(12)]  # as long as the others: length is a covariate
@@ -259,14 +258,3 @@ def at(out: str, put: str, where: int, kind: str = "swap") -> Edit:
         attribute="gender", kind=kind, source_group=groups[0], target_group=groups[1], source=out, target=put,
         where=(where, where + len(out)),
     )  # fmt: skip
-
-
-def test_a_placebo_of_another_shape_stands_against_nothing() -> None:
-    table = Observations()
-    for n in range(20):
-        longer = dataclasses.replace(edit("mana", "trans woman"), source="man")
-        for edits in ((), (longer,), (edit("man", "mana", kind="placebo"),)):
-            answer = Answer(status="ok", value="yes")
-            table.answers(table.version(f"t{n}", edits), model="m", format="plain", answers=[answer])
-    versions = Versions(table, table.columns())
-    assert not len(paired(versions, np.ones(60, dtype=bool), ("gender",))[0].text)

@@ -74,14 +74,19 @@ def test_hash_base_does_not_see_person_terms(before: str, after: str, terms: lis
 
 def test_wobble_is_independent_by_prompt_and_replicate() -> None:
     model = Planted(wobble=0.2, seed=3)
-    wobbles = [label(model, f"Film {i}", r) == "negative" for i in range(400) for r in range(3)]
+
+    def said(model: Planted) -> list[bool]:
+        return [
+            r.text == "negative" for r in ask(model, *(request(f"Film {i}", r) for i in range(400) for r in range(3)))
+        ]
+
+    wobbles = said(model)
     # 1,200 draws at 0.2: a share within 5 standard errors of it.
     assert abs(sum(wobbles) / len(wobbles) - 0.2) < 5 * math.sqrt(0.2 * 0.8 / len(wobbles))
     changed = sum(len(set(wobbles[i : i + 3])) > 1 for i in range(0, len(wobbles), 3))
     assert abs(changed / 400 - (1 - 0.8**3 - 0.2**3)) < 5 * math.sqrt(0.48 * 0.52 / 400)
-    assert wobbles == [label(model, f"Film {i}", r) == "negative" for i in range(400) for r in range(3)]
-    other = Planted(wobble=0.2, seed=4)
-    assert wobbles != [label(other, f"Film {i}", r) == "negative" for i in range(400) for r in range(3)]
+    assert wobbles == said(model)
+    assert wobbles != said(Planted(wobble=0.2, seed=4))
 
 
 def test_scores_show_additivity_and_interaction() -> None:

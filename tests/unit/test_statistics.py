@@ -58,11 +58,6 @@ def test_counts_that_cannot_be_are_refused(x: list[float], n: list[float]) -> No
         korn_graubard(x, n)
 
 
-@pytest.mark.parametrize(("seeds", "bound"), [(59, 0.05), (149, 0.02), (299, 0.01), (598, 0.005)])
-def test_zero_flips_bound_what_the_planning_table_says(seeds: int, bound: float) -> None:
-    assert clopper_pearson(0, seeds, level=0.90).high == pytest.approx(bound, rel=0.02)
-
-
 def test_clopper_pearson_equals_scipy() -> None:
     from scipy.stats import binomtest
 
@@ -143,9 +138,7 @@ def test_what_is_no_probability_is_refused(adjust: object) -> None:
 
 
 def test_hidden_by_chance_follows_the_published_table() -> None:
-    for d, rate, share in ((0.005, 0.0049, 0.49), (0.02, 0.019, 0.48), (0.05, 0.043, 0.45)):
-        found = hidden_by_chance(2 * d * (1 - d))
-        assert found == (pytest.approx(rate, rel=0.03), pytest.approx(share, abs=0.01))
+    assert hidden_by_chance(2 * 0.05 * 0.95) == (pytest.approx(0.043, rel=0.03), pytest.approx(0.45, abs=0.01))
     three, _ = hidden_by_chance(2 * 0.02 * 0.98, replicates=3)
     assert three == pytest.approx(1.2e-3, rel=0.05)
     five, _ = hidden_by_chance(2 * 0.05 * 0.95, replicates=5)
@@ -214,14 +207,10 @@ def test_a_difference_of_rates_covers_the_truth() -> None:
 
 @pytest.mark.parametrize(
     ("successes", "n", "low", "high"),
-    [(0, 59, 0.0, 0.091), (0, 300, 0.0, 0.021), (6, 300, 0.003, 0.062), (300, 300, 0.979, 1.0)],
+    [(0, 0, 0.0, 1.0), (0, 59, 0.0, 0.091), (0, 300, 0.0, 0.021), (6, 300, 0.003, 0.062), (300, 300, 0.979, 1.0)],
 )
 def test_widths(successes: int, n: int, low: float, high: float) -> None:
     assert confidence_sequence(successes, n) == pytest.approx((low, high), abs=6e-4)
-
-
-def test_no_draw_says_nothing() -> None:
-    assert confidence_sequence(0, 0) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(("successes", "n", "level"), [(-1, 3, 0.9), (4, 3, 0.9), (1, 3, 1.0), (1, 3, 0.0)])
@@ -243,12 +232,6 @@ def test_the_truth_stays_inside_at_all_looks(truth: float) -> None:
                 lost += 1
                 break
     assert lost <= 30  # 20 expected at most, three standard errors above
-
-
-def test_symmetry() -> None:
-    low, high = confidence_sequence(7, 40, 0.95)
-    other_low, other_high = confidence_sequence(33, 40, 0.95)
-    assert (1 - other_high, 1 - other_low) == pytest.approx((low, high))
 
 
 @pytest.mark.parametrize("n", [1, 2, 10**6, 10**9, 10**12])
@@ -284,20 +267,6 @@ def test_an_original_that_is_off_makes_joint_changes_look_hidden_too() -> None:
         np.prod([d if x else 1 - d for x in (o, a, b, j)]) for o, a, b, j in cells if j != o and a == o and b == o
     )
     assert rate == pytest.approx(counted)
-
-
-def free_text(seeds: int, *, p_noise: float | None) -> text_pairs.Difference:
-    d = {f"c{n}": 0.5 + n / 100 for n in range(seeds)}
-    place = About("m", "plain", ("a",))
-    measured = {case: [Pair(place, case, "v", 0.5)] for case in d}
-    row = text_pairs._row(text_pairs.Difference(about=place, metric="wording", unit=""), d, measured)
-    return text_pairs._beside_placebo(row, d, dict.fromkeys(d, 0.0), p_noise, rng=rng(5), resamples=1999)
-
-
-def test_free_text_needs_both_comparisons() -> None:
-    assert free_text(10, p_noise=None).p_value == pytest.approx(1 / 2**10)
-    assert free_text(10, p_noise=0.4).p_value == 0.4
-    assert free_text(10, p_noise=1e-9).p_value == pytest.approx(1 / 2**10)
 
 
 def test_the_real_way_to_deal_answers_is_as_likely_as_any_other() -> None:

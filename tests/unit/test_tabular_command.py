@@ -593,7 +593,7 @@ def test_pairs_and_retraining_rows(place: Path, capsys: Capture, name: str) -> N
 def test_a_majority_needs_no_vote() -> None:
     assert audit([*JOBS, *AEQUITAS, "--model", "python:rows_model:a_women"]) == 0
     found = augment_rows(folder(), share=2.0)
-    assert found.sources == {"model": 6, "classifiers": 0}
+    assert (found.voted, found.left_out) == (0, 0)
     assert {row[-1] for row in found.rows} == {0}
     assert (found.cases, found.available) == (6, 12)
 
