@@ -76,8 +76,8 @@ def measure(
     for row, labels in read:
         cases[tuple(value for name, value in row.items() if name not in schema.protected)].append(labels)
     unlike = [[len(set(labels)) > 1 for labels in rows if None not in labels] for rows in cases.values()]
-    told = [rows for rows in unlike if rows]
-    same_row = korn_graubard([sum(rows) for rows in told], [len(rows) for rows in told]) if told else None
+    known = [rows for rows in unlike if rows]
+    same_row = korn_graubard([sum(rows) for rows in known], [len(rows) for rows in known]) if known else None
     size = len(schema.combos)
     whole = [rows for rows in cases.values() if len(rows) == size][:CASES]
     if replicates < 2 or not complete or not whole:

@@ -150,10 +150,13 @@ def test_every_kind_of_model_gives_the_same_scores(trees: None, model: str) -> N
         ("exec:no-such-program-here", ConfigError, "no-such-program-here"),
     ],
 )
-def test_models_that_cannot_be_opened(trees: None, spec: str, error: type[Exception], message: str) -> None:
+def test_models_that_cannot_be_opened(
+    trees: None, monkeypatch: pytest.MonkeyPatch, spec: str, error: type[Exception], message: str
+) -> None:
     if "bomb" in spec:
+        monkeypatch.setattr("auditor.models.row_models.LEAST_UNPACKED", 2**20)
         with ZipFile("bomb.skops", "w", ZIP_DEFLATED) as archive, archive.open("schema.json", "w") as entry:
-            for _ in range(300):
+            for _ in range(20):
                 entry.write(bytes(2**20))
     with pytest.raises(error, match=message):
         load_table_model(spec, ["x", "sex", "z"])
@@ -468,7 +471,7 @@ def test_limits_and_directed_searches_say_what_is_known() -> None:
     assert told["cases"] == {"at_least": 1, "at_most": 30}
 
 
-def test_hashes_of_plan_code_and_files_are_recorded_and_checked(capsys: Capture) -> None:
+def test_hashes_of_code_and_files_are_recorded_and_checked(capsys: Capture) -> None:
     assert audit(["tabular", *BY_SEX, "--max-samples", "10000"]) == 0
     told = record()["provenance"]
     assert told["code"] == code_sha256()
@@ -478,20 +481,11 @@ def test_hashes_of_plan_code_and_files_are_recorded_and_checked(capsys: Capture)
     assert audit(["verify", run]) == 0
     assert "is the same as installed here" in capsys.readouterr().out
     path = folder() / "pairs.csv"
-    kept = path.read_bytes()
-    path.write_bytes(kept + b"\n")
+    path.write_bytes(path.read_bytes() + b"\n")
     assert audit(["verify", run]) == 1
     assert "pairs.csv" in capsys.readouterr().out
     path.unlink()
     assert audit(["verify", run]) == 1
-    path.write_bytes(kept)
-    assert audit(["verify", run]) == 0
-    plan = folder() / "plan.json"
-    (folder().parent / "runs.jsonl").unlink()  # without the register only the record names the plan
-    plan.write_text(plan.read_text(encoding="utf-8").replace('"seed": 7', '"seed": 8'), encoding="utf-8")
-    capsys.readouterr()
-    assert audit(["verify", run]) == 1
-    assert "plan.json" in capsys.readouterr().out
 
 
 # -- two runs -----------------------------------------------------------------------------------------------
