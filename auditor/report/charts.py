@@ -91,8 +91,8 @@ def net(
             y += 18
             last = label
             body.append(_text("row", label, y - 4))
-        body.append(_text("sub", subject, y + 15))
         body.append(_mark(at, (e.scale * e.low, e.scale * e.high), e.scale * e.value, kind, y + 11))
+        body.append(_text("sub", subject, y + 15))
         y += LINE + 4
     axis = [
         _tick(at(tick), y, f"{tick:+g}".replace("-", "−") if tick else "0", "grid" if tick else "zero")
@@ -119,7 +119,7 @@ def ratios(rows: Sequence[tuple[Category, str]], *, name: str, title: str) -> Ma
         y += 18
         kind = "shown" if row.alarm else "bounded"
         mark = _mark(at, row.interval, row.impact_ratio or 0.0, kind, y + 11, RATIOS)
-        body += [_text("row", row.category, y - 4), _text("sub", text, y + 15), mark]
+        body += [_text("row", row.category, y - 4), mark, _text("sub", text, y + 15)]
         y += LINE + 4
     frame = [_tick(at(t), y, f"{t:g}") for t in (0, 0.5, 1.0, 1.5)] + [_tick(at(0.8), y, "0.80", "noise")]
     listed = "; ".join(f"{row.category} {text}" for row, text in rows)

@@ -179,9 +179,10 @@ def _apart(score: Score) -> str:
     if (most := detail.largest) is None or (least := detail.smallest) is None or most.rate == least.rate:
         return ""
     rows = known.get(score.population, "rows")
+    points = words.rate_text(score.estimate).replace(" %", " points", 1).replace(" %)", ")")
     return (
         f"Label {detail.label} goes to {words.percent(least.rate)} of the {least.n:,} {rows} with {_group(least)}, and "
-        f"to {words.percent(most.rate)} of the {most.n:,} with {_group(most)}: {words.rate_text(score.estimate)} apart."
+        f"to {words.percent(most.rate)} of the {most.n:,} with {_group(most)}: {points} apart."
     )
 
 
