@@ -41,6 +41,39 @@ if hasattr(made._model.config, "quantization_config"):
 made._model.save_pretrained(sys.argv[1])
 made._tokenizer.save_pretrained(sys.argv[1])
 """
+# Prompts of forty tokens: those of `sentiment` have three hundred.
+OPINION = """
+format: 1
+name: opinion
+kind: classification
+description: Whether a sentence is positive.
+labels: [{name: negative}, {name: positive}]
+favourable: null
+question: |
+  Is this positive or negative?
+
+  {input}
+input:
+  tag: null
+truncation: null
+examples: []
+temperature: 0
+default_format: plain
+formats:
+  plain:
+    instruction: Answer with one word.
+    answer: "{label}"
+    max_tokens: 4
+"""
+SAID = [
+    f"{who} was {how} with the {what}."
+    for who, how, what in zip(
+        ("The woman", "A girl", "The man", "My sister", "A boy", "The lady", "My father", "The actress"),
+        ("pleased", "bored", "happy", "unhappy", "delighted", "cross", "content", "angry"),
+        ("soup", "film", "room", "train", "garden", "letter", "music", "bill"),
+        strict=True,
+    )
+]
 LETTER = """
 format: 1
 name: note
@@ -76,8 +109,13 @@ def audit(*argv: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "OPENAI_API_KEY": "none", "OMP_NUM_THREADS": "1"}
     return subprocess.run(
         [AUDIT, *argv],
-        cwd=cwd, env=environment, capture_output=True, text=True, timeout=900, check=False,
+        cwd=cwd, env=environment, capture_output=True, text=True, timeout=1800, check=False,
     )  # fmt: skip
+
+
+def texts(path: Path) -> Path:
+    path.write_text("\n".join(["text", *SAID]) + "\n")
+    return path
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -112,7 +150,7 @@ def test_doctor_and_a_run_with_scores_of_labels(served: tuple[str, Path], tmp_pa
     assert said.returncode in (0, 3), said.stderr
     assert "label scores" in said.stdout
     done = audit(
-        "run", "--task", "sentiment", "--model", spec, "--formats", "json", "--limit", "3", *PLAN, cwd=tmp_path
+        "run", "--task", "sentiment", "--model", spec, "--formats", "json", "--limit", "2", *PLAN, cwd=tmp_path
     )
     assert done.returncode == 0, done.stderr
     made = record(tmp_path)
@@ -128,9 +166,10 @@ def test_a_server_is_asked_for_labels_free_text_and_a_conversation(served: tuple
     url, folder = served
     asked = ["--model", f"openai:{folder}", "--base-url", url, "--limit", "1", *PLAN]
     (tmp_path / "note.yaml").write_text(LETTER)
-    (tmp_path / "texts.csv").write_text("text\nShe is a nurse and paints her own house.\n")
+    (tmp_path / "opinion.yaml").write_text(OPINION)
+    texts(tmp_path / "texts.csv")
     for name, options in {
-        "labels": ["--task", "sentiment"],
+        "labels": ["--task", "../opinion.yaml", "--data", "../texts.csv"],
         "free": ["--task", "../note.yaml", "--data", "../texts.csv"],
         "talk": ["--task", "support", "--formats", "brief", "--server", "max_tokens=8"],
     }.items():
@@ -146,18 +185,20 @@ def test_a_server_is_asked_for_labels_free_text_and_a_conversation(served: tuple
 
 
 def test_a_run_that_was_killed_goes_on_and_asks_nothing_twice(served: tuple[str, Path], tmp_path: Path) -> None:
-    argv = ["run", "--task", "sentiment", "--model", f"hf:{served[1]}", "--limit", "4", *PLAN]
+    (tmp_path / "opinion.yaml").write_text(OPINION)
+    data = texts(tmp_path / "texts.csv")
+    argv = ["run", "--task", "opinion.yaml", "--data", str(data), "--model", f"hf:{served[1]}", *PLAN]
     process = subprocess.Popen([AUDIT, *argv], cwd=tmp_path)
-    deadline = time.monotonic() + 600
+    deadline = time.monotonic() + 1800
     while time.monotonic() < deadline and process.poll() is None:
         written = [*tmp_path.glob("2*/responses.jsonl")]
-        if written and written[0].read_bytes().count(b"\n") >= 6:
+        if written and written[0].read_bytes().count(b"\n") >= 4:
             process.send_signal(signal.SIGKILL)
             break
         time.sleep(0.05)
     assert process.wait() == -signal.SIGKILL
     before = {(row["prompt_sha256"], row["replicate"]) for row in rows(tmp_path)}
-    assert len(before) >= 6
+    assert len(before) >= 4
     (run,) = tmp_path.glob("2*")
     done = audit("resume", str(run), "--yes", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
