@@ -261,8 +261,7 @@ def _themis(evaluator: Evaluator, rows: int, settings: ThemisOptions, combos: in
     if search:  # each set of columns has as many combinations as the product of its values
         combos = math.prod(1 + card for card in schema.cards[schema.protected_index].tolist()) - 1
     if not printed and walks(evaluator, settings):
-        sets = 2 ** len(schema.protected) - 1 if search else 1
-        return Range.exactly(int(schema.cases)), int(schema.size) * sets + own
+        return Range.exactly(int(schema.cases)), int(schema.size) + own
     most = settings.most
     if evaluator.remaining is not None and not search:
         most = min(most, evaluator.remaining // combos)

@@ -25,7 +25,7 @@ from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Labels
 from auditor.tables.finds import TabularResult, plain
 from auditor.tables.method_options import EXACT_METHOD, MAX_COLUMNS, MAX_COMBOS, ThemisOptions, walks
 from auditor.tables.row_schema import enumerate_rows, uniform
-from auditor.tables.row_tally import Interval, Tally, estimate_of
+from auditor.tables.row_tally import Tally, counted_label, estimate_of, uncounted
 
 Chosen = tuple[int, ...]  # columns by position
 
@@ -123,29 +123,56 @@ def _walk(
 
 
 class _Exact:
-    """Scores by walking through the whole domain, once for each set."""
+    """Scores by walking through the whole domain: asked once, then sliced for every set."""
 
     def __init__(self, evaluator: Evaluator, settings: ThemisOptions) -> None:
-        self._evaluator, self._settings = evaluator, settings
+        self._evaluator, self._schema, self._settings = evaluator, evaluator.schema, settings
+        schema = evaluator.schema
+        labels = np.empty(schema.size, dtype=np.int64)
+        possible = np.ones(schema.size, dtype=bool)
+        at = 0
+        for rows in enumerate_rows(schema):
+            labels[at : at + len(rows)] = evaluator.labels(rows)
+            if schema.constraints:
+                possible[at : at + len(rows)] = schema.on_manifold(rows)
+            at += len(rows)
+        possible &= labels != NOT_JUDGED
+        shape = tuple(int(c) for c in schema.cards)
+        self._labels, self._possible = labels.reshape(shape), possible.reshape(shape)
+        self._rows = int(possible.sum())
+        seen = np.unique(labels[possible])
+        if settings.measure == "group":
+            label = counted_label(evaluator, seen.tolist())
+            if label is None:
+                raise ConfigError(f"no group score: {uncounted(evaluator, seen.tolist())}")
+            self._label = label
 
     def __call__(self, chosen: Chosen) -> Tested:
-        schema, settings = self._evaluator.schema, self._settings
-        tally = Tally(self._evaluator, np.asarray(chosen, dtype=np.intp))
-        for part in enumerate_rows(schema, np.setdiff1d(np.arange(schema.d), tally.index)):
-            tally.add(part, weigh="cells")
-        estimate = tally.causal(settings.confidence, None, EXACT_METHOD)
-        if settings.measure == "group":
-            estimate = _group(tally, settings, None, EXACT_METHOD)
-        assert estimate is not None
-        score = Score(name=settings.measure, columns=tally.names, estimate=estimate, population="domain (all rows)")
-        return Tested(score, "above" if estimate.value > (settings.theta or 0.0) else "below")
+        settings, schema = self._settings, self._schema
+        order = [*(i for i in range(schema.d) if i not in chosen), *chosen]
+        width = math.prod(schema.columns[i].codes for i in chosen)
+        grids = (array.transpose(order).reshape(-1, width) for array in (self._labels, self._possible))
+        labels, possible = map(np.ascontiguousarray, grids)  # shape (rest, combinations of the chosen columns)
+        value = self._causal(labels, possible) if settings.measure == "causal" else self._group(labels, possible)
+        skipped, level = self._labels.size - self._rows, settings.confidence
+        estimate = estimate_of(value, (value, value), level, self._rows, EXACT_METHOD, skipped=skipped)
+        columns = tuple(schema.names[i] for i in chosen)
+        score = Score(name=settings.measure, columns=columns, estimate=estimate, population="domain (all rows)")
+        return Tested(score, "above" if value > (settings.theta or 0.0) else "below")
 
+    def _causal(self, labels: Labels, possible: Mask) -> float:
+        step, changed = max(1, self._evaluator.batch // labels.shape[1]), 0
+        for start in range(0, len(labels), step):
+            part, real = labels[start : start + step], possible[start : start + step]
+            each = self._evaluator.each(part, real if self._schema.constraints else None)
+            changed += int((real & each).sum())
+        return changed / self._rows if self._rows else 0.0
 
-def _group(tally: Tally, settings: ThemisOptions, interval: Interval | None, method: str) -> Estimate:
-    scored = tally.group(settings.confidence, interval, method)
-    if scored is None:
-        raise ConfigError(f"no group score: {tally.no_group() or 'too few rows of two groups'}")
-    return scored[0]
+    def _group(self, labels: Labels, possible: Mask) -> float:
+        rows = possible.sum(axis=0)
+        good = ((labels == self._label) & possible).sum(axis=0)
+        rates = good[rows > 0] / rows[rows > 0]
+        return float(rates.max() - rates.min()) if len(rates) else 0.0
 
 
 class _Sampled:
@@ -174,7 +201,10 @@ class _Sampled:
 
         def group(part: slice) -> Estimate:
             tally.add(self._rows[part])
-            return _group(tally, settings, confidence_sequence, SEQUENCE)
+            scored = tally.group(settings.confidence, confidence_sequence, SEQUENCE)
+            if scored is None:
+                raise ConfigError(f"no group score: {tally.no_group() or 'too few rows of two groups'}")
+            return scored[0]
 
         return self._decide("group", chosen, group)
 
