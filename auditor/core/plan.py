@@ -118,8 +118,8 @@ def _of_rule(rule: str | None) -> str | None:
 
 
 def of_package(name: str) -> bool:
-    """Return whether ``name`` is a plug-in of another package: ``org/name``."""
-    return "/" in name
+    """Return whether ``name`` is a plug-in of another package: ``org/name`` or ``package:name``."""
+    return "/" in name or ":" in name
 
 
 def _one_of(flag: str, *words: str) -> AfterValidator:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import tomllib
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, distribution, entry_points
@@ -29,8 +30,8 @@ class Offer(NamedTuple):
 class Registry(Generic[P]):
     """Plug-ins of one kind: classes that take their options as keywords and derive from ``base``.
 
-    What this project offers keeps its name; a name that two other packages offer is of the first one by the alphabet.
-    The entry-point group is ``auditor.{kind}s``.
+    What this project offers keeps its name: a plug-in of another package that has it too, or one that two packages
+    offer, is reached by ``package:name`` alone. The entry-point group is ``auditor.{kind}s``.
     """
 
     def __init__(self, kind: str, base: type[P]) -> None:
@@ -47,14 +48,20 @@ class Registry(Generic[P]):
         return sorted(self._all())
 
     def resolve(self, name: str) -> str:
-        """``name``, where a plug-in has it; `UnknownPlugin` offers near misses."""
-        if name not in self._all():
-            raise UnknownPlugin(self.kind, name, self._all(), "See: audit list plugins")
-        return name
+        """``name``, where it reaches one plug-in.
+
+        Raises `UnknownPlugin` with near misses, or `ConfigError` where several packages offer it.
+        """
+        if name in self._all():
+            return name
+        if others := sorted(key for key, offer in self._all().items() if offer.entry.name == name):
+            raise ConfigError(f"{self.kind} {name!r} is not this project's alone; give one of {', '.join(others)}.")
+        raise UnknownPlugin(self.kind, name, self._all(), "See: audit list plugins")
 
     def load(self, name: str) -> Callable[..., P]:
         """The plug-in itself; `PluginError` where it could not be imported, or is no plug-in of this kind."""
-        entry = self._all()[self.resolve(name)].entry
+        name = self.resolve(name)
+        entry = self._offer(name).entry
         try:
             plugin: Callable[..., P] = entry.load()
         except (ImportError, AttributeError) as error:
@@ -83,25 +90,39 @@ class Registry(Generic[P]):
 
     def origin(self, name: str) -> str:
         """Package and version that ``name`` comes from; "built in" for this project's own."""
-        offer = self._all()[self.resolve(name)]
+        offer = self._offer(self.resolve(name))
         return f"{offer.package} {offer.version}" if offer.package else "built in"
 
     def where(self, name: str) -> str:
         """``module:attribute`` of plug-in ``name``; nothing is imported."""
-        return self._all()[self.resolve(name)].entry.value
+        return self._offer(self.resolve(name)).entry.value
+
+    def packages(self) -> frozenset[str]:
+        """Other packages that offer plug-ins of this kind."""
+        return frozenset(offer.package for offer in self._all().values()) - {""}
+
+    def _offer(self, name: str) -> Offer:
+        return self._own().get(name) or self._all()[name]
 
     def _own(self) -> Mapping[str, Offer]:
         return {entry.name: Offer(entry) for entry in _declared() if entry.group == self.group}
 
     def _all(self) -> Mapping[str, Offer]:
-        """By name: what this project offers, then other packages."""
+        """By the name that reaches it: what this project offers, then other packages."""
         if self._offers is None:
-            offers = dict(self._own())
-            others = [(entry.dist, entry) for entry in entry_points(group=self.group) if entry.dist is not None]
-            for dist, entry in sorted(others, key=lambda one: one[0].name):
-                if dist.name != PACKAGE:
-                    offers.setdefault(entry.name, Offer(entry, dist.name, dist.version))
-            self._offers = offers
+            own = dict(self._own())
+            others = [
+                Offer(entry, entry.dist.name, entry.dist.version)
+                for entry in entry_points(group=self.group)
+                if entry.dist is not None and entry.dist.name != PACKAGE
+            ]
+            owners: dict[str, set[str]] = defaultdict(set)
+            for offer in (*own.values(), *others):
+                owners[offer.entry.name].add(offer.package)
+            for offer in others:
+                free = len(owners[offer.entry.name]) == 1
+                own[offer.entry.name if free else f"{offer.package}:{offer.entry.name}"] = offer
+            self._offers = own
         return self._offers
 
 

@@ -85,8 +85,14 @@ def make(
 
 
 def parts_of(spec: str) -> tuple[str, str, str]:
-    """Split a spec into kind, colon and argument."""
-    return spec.strip().partition(":")
+    """Split a spec into kind, colon and argument; a kind may be written ``package:name``."""
+    from auditor.core.registry import MODELS
+
+    kind, colon, argument = spec.strip().partition(":")
+    if colon and not MODELS.is_own(kind) and kind in MODELS.packages():
+        name, colon, argument = argument.partition(":")
+        kind = f"{kind}:{name}"
+    return kind, colon, argument
 
 
 def find(spec: str) -> Callable[..., Model]:

@@ -14,7 +14,7 @@ from commands import Capture
 
 from auditor.cli.main import run
 from auditor.core import registry
-from auditor.core.errors import PluginError
+from auditor.core.errors import ConfigError, PluginError
 from auditor.tasks import kinds, template
 
 ROOT = Path(__file__).parents[2]
@@ -211,8 +211,14 @@ def test_no_package_takes_the_place_of_another(install: Install) -> None:
     install("acme-model", MODEL, {"auditor.models": {"vader": "acme_model:Hasty", "own": "acme_model:Hasty"}})
     assert registry.MODELS.load("vader").__name__ == "Vader"
     assert registry.MODELS.load("own").__name__ == "Hasty"
+    assert registry.MODELS.load("acme-model:vader").__name__ == "Hasty"
+    from auditor.models import make
+
+    assert make("acme-model:vader:second").word == "second"
     install("other-model", MODEL, {"auditor.models": {"own": "other_model:Hasty"}})
-    assert registry.MODELS.origin("own") == "acme-model 1.0"
+    with pytest.raises(ConfigError, match=r"give one of acme-model:own, other-model:own"):
+        registry.MODELS.resolve("own")
+    assert registry.MODELS.resolve("other-model:own") == "other-model:own"
     install("third", "", {"auditor.models": {"lost": "third:Lost"}})
     with pytest.raises(PluginError, match="did not load"):
         registry.MODELS.load("lost")
