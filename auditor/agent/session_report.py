@@ -121,14 +121,8 @@ def _unseen(record: Record) -> Iterable[str]:
         yield f"Attributes {words.listing(left)}: {why}."
     if goal.groups and record.runs and not any(r.request.groups for r in record.runs):
         yield "Named groups alone: sentences of a grammar were asked for all groups of their attributes."
-    elif goal.groups and set(goal.against) >= set(goal.groups):
-        yield "Changes between other groups than those that the goal compares with each other."
     elif goal.groups:
-        compared = f"; of {words.listing(sorted(goal.against))}, it is between the groups that the goal compares"
-        yield (
-            "Changes between groups that the goal does not name: each change leads to a named group, or from one to "
-            f"any other{compared if goal.against else ''}."
-        )
+        yield f"Other changes of groups than {words.listing(goal.changes)}."
     if record.texts_left:
         yield f"{words.plural(record.texts_left, 'text')} that can be changed: no run asked them."
     if not record.runs:

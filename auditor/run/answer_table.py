@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from auditor.contrib.imports.answer_files import Column, Source, Table
 from auditor.contrib.imports.mapping import Roles
 from auditor.core import talk
 from auditor.core.errors import ConfigError
@@ -177,16 +176,6 @@ class Answers:
             task=self.task.name,
             delta=asked.delta,
         )
-
-    def table(self, texts: dict[str, str]) -> Table:
-        """The rows as `auditor.contrib.imports` reads them; the texts themselves go into ``texts``, by id."""
-        columns: dict[str, Column] = {name: [] for name in COLUMNS}
-        for row in self:
-            texts.setdefault(row.text_id, row.text)
-            for name, value in dataclasses.asdict(row).items():
-                cell = _cell(value)
-                columns[name].append(None if cell is None else str(cell))
-        return Table(columns=columns, sources=(Source(file=str(self.record.id), sha256="", rows=0),))
 
     def csv(self) -> str:
         """The table as CSV that no spreadsheet takes for formulas."""

@@ -185,18 +185,6 @@ def settle(folder: RunFolder) -> Result:
     return result
 
 
-def audit_plan(
-    plan: Plan,
-    *,
-    models: Sequence[Model] | None = None,
-    seeds: Iterable[SourceText] | None = None,
-    observe: Observer = silent,
-    write: bool = True,
-) -> Result:
-    """Run ``plan``; the sync face of the one async implementation."""
-    return run_sync(lambda: run_plan(plan, models=models, seeds=seeds, observe=observe, write=write))
-
-
 def generate(plan: Plan, *, observe: Observer = silent) -> Path:
     """Write ``cases.jsonl`` and ``prompts.jsonl`` of ``plan`` to a new run folder; no model is called."""
     parts = prepare(plan, need_models=False)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from auditor.contrib.imports.known import Json
 from auditor.core import reading, row_files
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
@@ -27,6 +26,8 @@ from auditor.tasks.task import Task
 
 if TYPE_CHECKING:
     import jsonpath
+
+    from auditor.contrib.imports.known import Json
 
 ROLES = ("user",)  # whose messages are changed where the plan does not say
 MESSAGES = "messages"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from judged import shape
 
@@ -23,6 +23,7 @@ from auditor.testing.planted import Planted
 levels = st.floats(1e-9, 1.0)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(levels, st.floats(0.05, 1.0), st.sampled_from("abc")), min_size=1, max_size=12))
 def test_blocks_ask_no_less_than_the_share_and_no_more_than_all(rows: list[tuple[float, float, str]]) -> None:
     p_values, weights, blocks = (list(column) for column in zip(*rows, strict=True))

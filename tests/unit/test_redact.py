@@ -13,7 +13,9 @@ from auditor.core.errors import AuthFailed, ConfigError, RunFolderError, UserErr
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import SourceText
-from auditor.run.result import audit_plan, load, replay, resume, score
+from auditor.run.audit import run_sync
+from auditor.run.result import load, replay, resume, run_plan, score
+from auditor.run.state import silent
 from auditor.store.folder import RunFolder
 
 TEXTS = (
@@ -21,6 +23,10 @@ TEXTS = (
     "My brother praised the wonderful plot. A German actor played the thief.",
     "The old man and his wife enjoyed the awful music. It was a bad evening.",
 )
+
+
+def audit_plan(plan: Plan, seeds: Any = None, models: Any = None) -> Any:
+    return run_sync(lambda: run_plan(plan, models=models, seeds=seeds, observe=silent, write=True))
 
 
 def _run(root: Path, texts: tuple[str, ...] = TEXTS, **options: Any) -> Any:
