@@ -26,7 +26,7 @@ from auditor.tables.tabular_plan import TabularPlan
 @file("--map", help="File that says what each column is (import.toml). Default: inferred.")
 @file("--write-map", help="Write the inferred mapping to this file, and stop.")
 @flag("--rows", default="", help="JSON path of the rows in a JSON file, e.g. $.runs[*] (default: inferred).")
-@flag("--answer", multiple=True, help="The column of answers; several give a run each. May be repeated.")
+@flag("--answer", help="The column of answers (default: inferred).")
 @file("--join", help="A table of the requests, to join with the answers.")
 @flag("--on", default="custom_id", help="The column that both tables have.")
 @flag("--kind", help="Kind of the answers: label, labels, number, words or text (default: inferred).")
@@ -55,7 +55,7 @@ def import_(
     map: Path | None,
     write_map: Path | None,
     rows: str,
-    answer: Sequence[str],
+    answer: str | None,
     join: Path | None,
     on: str,
     kind: str | None,
@@ -76,7 +76,7 @@ def import_(
     from auditor.run.result import load, score
 
     if benchmark is not None:
-        return benchmarks.recorded(benchmark, files, answer[0] if answer else None, delta=delta, out=out, format=format)
+        return benchmarks.recorded(benchmark, files, answer, delta=delta, out=out, format=format)
     if generated is not None:
         others = (map, write_map, rows, answer, join, kind, labels, favourable, reference, delta, task)
         if len(files) != 1 or any(others):
@@ -103,29 +103,26 @@ def import_(
     map = map or (beside if beside.is_file() else None)
     try:
         if map is None:
-            several = [inference.infer(table, name, settings) for name in answer or (None,)]
+            roles = inference.infer(table, answer, settings)
         else:
             roles = mapping.load(map).model_copy(update=settings)
-            several = [inference.about(table, roles, name, settings) for name in answer or ()] or [roles]
-        several = [one.model_copy(update={"references": {**one.references, **references}}) for one in several]
-        several = inference.with_favourable(table, several, tuple(favourable))
+            roles = roles if answer is None else inference.about(table, roles, answer, settings)
+        roles = roles.model_copy(update={"references": {**roles.references, **references}})
+        roles = inference.with_favourable(table, roles, tuple(favourable))
     except inference.Undecided as error:
         if write_map is not None:
             write_map.write_text(error.proposal, encoding="utf-8")
         click.echo("Best guess (import.toml):\n" + error.proposal, err=True)
         raise
     if write_map is not None:
-        write_map.write_text(mapping.dump(several[0]), encoding="utf-8")
+        write_map.write_text(mapping.dump(roles), encoding="utf-8")
         click.echo(f"{write_map} written. Correct it, then: audit import {files[0]} --map {write_map}")
         return 0
-    codes = []
-    for one in several:
-        if map is None:
-            click.echo("Read as (import.toml in the run folder):\n" + mapping.dump(one), err=True)
-        result = load(import_run.write(table, one, out, references))
-        for row in result.run.told_apart:
-            click.echo(row.said, err=format == "json")
-        for line in result.record["import"]["limits"]:
-            click.echo(f"audit: {line}", err=True)
-        codes.append(finish(result, format=format, fail_on=fail_on, full=full))
-    return max(codes)
+    if map is None:
+        click.echo("Read as (import.toml in the run folder):\n" + mapping.dump(roles), err=True)
+    result = load(import_run.write(table, roles, out, references))
+    for row in result.run.told_apart:
+        click.echo(row.said, err=format == "json")
+    for line in result.record["import"]["limits"]:
+        click.echo(f"audit: {line}", err=True)
+    return finish(result, format=format, fail_on=fail_on, full=full)

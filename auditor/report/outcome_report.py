@@ -40,13 +40,14 @@ CSV_COLUMNS = (
 
 def build(record: RunRecord) -> doc.Document:
     """Lay out a record of ``audit ll144``."""
+    if record.kind == "ranking":  # of version 0.2
+        note, whole = doc.Text(words.text("ll144_ranking"), "note"), doc.facts("As recorded", record.raw.get("ll144"))
+        title = "First places in recorded rankings, by group (test data)"
+        return doc.Document(title=title, sections=(doc.section("result", "Result", note, whole),), inert=True)
     made: list[doc.Block] = [doc.Facts("", computed(record), grid=True)]
     made += [doc.Text("Take note", "heading"), doc.Items(tuple(record.warnings))] if record.warnings else []
-    title = "Rates and impact ratios by category"
-    if record.kind == "ranking":
-        title = "First places in recorded rankings, by group (test data)"
     return doc.Document(
-        title=title,
+        title="Rates and impact ratios by category",
         sections=(
             replace(doc.section("result", "Result", finding(record)), whole=True),
             *(
@@ -68,8 +69,7 @@ def build(record: RunRecord) -> doc.Document:
 def finding(record: RunRecord) -> tuple[doc.Block, ...]:
     """Return what the tables show, then what they are not."""
     draft = "ll144_test_data" if record.outcomes.data_kind == "test" else "ll144_draft"
-    banner = words.text("ll144_ranking" if record.kind == "ranking" else draft)
-    return doc.Items(tuple(sentences(record))), doc.Text(banner, "note")
+    return doc.Items(tuple(sentences(record))), doc.Text(words.text(draft), "note")
 
 
 def impact(record: RunRecord) -> Iterator[doc.Block]:
@@ -103,7 +103,7 @@ def _pool(record: RunRecord, title: str, pool: Pool, i: int) -> Iterator[doc.Blo
         columns, right = ("Category", *numbers, "Remarks"), [name for name in numbers if name != "95 %"]
         yield doc.table(f"{about}: {named.lower()} and impact ratio", columns, lines, right=right)
         empty = [row.category for row in rows if not row.n]
-        yield doc.Text(_note(record, facts, empty), "meta")
+        yield doc.Text(_note(facts, empty), "meta")
         drawn = charts.ratios(
             [(row, f"{row.impact_ratio_text} {limits(row)}") for row in rows if row.impact_ratio is not None],
             name=f"dots-{i}-{name}",
@@ -213,16 +213,10 @@ def to_csv(record: RunRecord) -> str:
 
 
 def pools(record: RunRecord) -> list[tuple[str, Pool]]:
-    """The pools of a record with their titles, the whole first; rankings without the categories that have nobody."""
+    """The pools of a record with their titles, the whole first."""
     outcomes = record.outcomes
     whole = "Everybody" if outcomes.groups else ""
-    return [(whole if pool is outcomes else pool.group, _kept(record, pool)) for pool in outcomes.pools]
-
-
-def _kept(record: RunRecord, pool: Pool) -> Pool:
-    every = (pool.tables or {}).items()
-    tables = {name: [r for r in rows if r.n or record.kind != "ranking"] for name, rows in every}
-    return msgspec.structs.replace(pool, tables=tables, table_facts=pool.table_facts or {})
+    return [(whole if pool is outcomes else pool.group, pool) for pool in outcomes.pools]
 
 
 def tables(pool: Pool) -> Iterator[tuple[str, Sequence[Category], TableFacts]]:
@@ -235,20 +229,12 @@ def tables(pool: Pool) -> Iterator[tuple[str, Sequence[Category], TableFacts]]:
 
 def rate_name(record: RunRecord) -> str:
     """What the rates of a record are called."""
-    return "First places" if record.kind == "ranking" else DONE[record.outcomes.mode][0]
+    return DONE[record.outcomes.mode][0]
 
 
 def computed(record: RunRecord) -> tuple[tuple[str, str], ...]:
     """What the figures rest on."""
     block, data = record.outcomes, record.data
-    file = (("File", f"{data.file}, {data.rows:,} lines"), ("SHA-256 of the file", data.sha256))
-    if record.kind == "ranking":
-        return (
-            ("Rankings", f"{data.rankings:,} counted, {data.left_out:,} left out by their run id"),
-            ("Model", words.listing(data.models)),
-            ("Answers that name nobody", f"{data.unread:,}"),
-            *file,
-        )
     unknown = f"{block.unknown_count:,} (sex {block.unknown_sex:,}, race/ethnicity {block.unknown_race_ethnicity:,})"
     median: tuple[tuple[str, str], ...] = ()
     if block.median is not None:
@@ -263,15 +249,14 @@ def computed(record: RunRecord) -> tuple[tuple[str, str], ...]:
         ("Unknown sex or race/ethnicity", unknown),
         ("Without an outcome, left out", f"{data.without_outcome:,}"),
         *median,
-        *file,
+        ("File", f"{data.file}, {data.rows:,} lines"),
+        ("SHA-256 of the file", data.sha256),
     )
 
 
 def how(record: RunRecord) -> tuple[str, ...]:
     """The method in sentences."""
-    ranking = record.kind == "ranking"
-    done = "put first" if ranking else DONE[record.outcomes.mode][1]
-    interval = "exact, given the first places of two" if ranking else "MOVER-R of Clopper–Pearson limits"
+    done, interval = DONE[record.outcomes.mode][1], "MOVER-R of Clopper–Pearson limits"
     return tuple(text.format(done=done, interval=interval) for text in words.lines("ll144_how"))
 
 
@@ -298,9 +283,9 @@ def remarks(row: Category) -> doc.Cell:
     return doc.Cell(mark="▲ below 4/5" if row.alarm else "", kind="shown", sub=", ".join(filter(None, notes)))
 
 
-def _note(record: RunRecord, facts: TableFacts, empty: Sequence[str]) -> str:
+def _note(facts: TableFacts, empty: Sequence[str]) -> str:
     """Return the test of a whole table, what was left out, and which categories hold nobody."""
-    text = f"{'Times shown' if record.kind == 'ranking' else 'People'} in the table: {facts.n:,}."
+    text = f"People in the table: {facts.n:,}."
     if facts.omnibus_p is not None:
         p = p_value(facts.omnibus_p)
         text += f" All rates equal: chi-square p {f'< {p[1:]}' if p.startswith('<') else f'= {p}'}."
@@ -386,8 +371,6 @@ def people(category: str) -> str:
 def _did(record: RunRecord, row: Category) -> str:
     """``6 of 42 Black women (14 %) were selected``."""
     who, rate = people(row.category), f"({words.percent(row.rate, 0)})"
-    if record.kind == "ranking":
-        return f"{row.x:,} of {row.n:,} times that they were shown {rate}, {who} came first"
     mode = record.outcomes.mode
     done = f"{'scored' if mode == 'scoring' else words.verb(row.x, 'was', 'were')} {DONE[mode][1]}"
     return f"{row.x:,} of {row.n:,} {who} {rate} {done}"

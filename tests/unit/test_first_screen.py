@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 import re
 import shlex
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from nursery import Server
 
 from auditor import audit
 from auditor.cli.main import run
@@ -281,36 +279,6 @@ def test_an_interval_without_0_that_shows_nothing_is_explained(low: float, verdi
     assert ("An interval that leaves out 0" in screen.note) is said
 
 
-# -- five first screens, as the command prints them --------------------------------------------------------
-
-MODELS = """
-import re
-FEMALE = re.compile(r"\\b(she|her|hers|herself|woman|women|girl|lady|mother|daughter|sister|wife|ms|mrs)\\b", re.I)
-WEAK = re.compile(r"\\b(no|not|never|without|failed|fired|lacks?|late|missed)\\b", re.I)
-def work(text):
-    return "reject" if WEAK.search(text) else "invite"
-def against(text):
-    return "reject" if FEMALE.search(text) else work(text)
-def constant(text):
-    return "invite"
-for one in (work, against, constant):
-    one.deterministic = True
-"""
-
-
-@pytest.fixture
-def door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    name = f"answering_{tmp_path.name.replace('-', '_')}"  # a module of its own for each test
-    (tmp_path / f"{name}.py").write_text(MODELS, encoding="utf-8")
-    return Path(name)
-
-
-HIRING = ("--task", "hiring", "--attributes", "gender", "--order", "1", "--limit", "70", "--yes")
-
-
 def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
     """The first screen of a command, which is short and fits."""
     run(list(argv))
@@ -320,25 +288,7 @@ def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
     return text
 
 
-@pytest.mark.slow
-def test_a_hosted_model_with_few_texts(
-    door: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "k" * 12)
-    with Server(lambda model, text: "reject" if WEAK.search(text) else "invite") as server:
-        server.delay_s = 0.0
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        few = [*HIRING, "--limit", "12", "--model", "openai:one", "--base-url", server.url]
-        text = printed(capsys, *few)
-        server.shutdown()
-    told = flat(text)
-    assert "? No difference between groups was shown" in told
-    assert re.search(r"\d+ texts, model openai:one: only gender was changed", told)
-    assert re.search(r"A difference of \d\d points in gender would have been seen|texts", told)
-    assert re.search(r"same prompt asked again changed|No prompt was asked twice", told)
-
-
-def test_an_imported_table_is_about_its_wording(door: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_imported_table_is_about_its_wording(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [
         f"{n},{group},{'yes' if n % 5 < k else 'no'}" for n in range(90) for group, k in (("male", 3), ("female", 1))
     ]

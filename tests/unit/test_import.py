@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from auditor.cli import main as cli
-from auditor.contrib.imports import answer_files, import_run, inference, mapping, observe
+from auditor.contrib.imports import answer_files, import_run, inference, mapping, observe, readings
 from auditor.contrib.imports.mapping import Roles
 from auditor.core.errors import ConfigError, DataFileError, UnknownValue
 from auditor.core.record.measured import Claim
@@ -54,21 +54,6 @@ def net(rows: list[dict[str, str]], path: Path, **roles: Any) -> Claim:
     return next(c for c in claims(found.table, found.question) if c.family == "net")
 
 
-def test_roles_are_inferred_written_and_read(tmp_path: Path) -> None:
-    table = answer_files.read([written(tmp_path / "a.csv", planted(0))])
-    roles = inference.infer(table)
-    assert roles.text == ("text_id",)
-    assert (roles.answer, roles.kind, roles.replicate, dict(roles.groups)) == (
-        "score",
-        "number",
-        "run",
-        {"gender": "gender"},
-    )
-    assert roles.arm == mapping.Arm(column="arm", original=("original",), placebo=("placebo",))
-    (tmp_path / "import.toml").write_text(mapping.dump(roles))
-    assert mapping.load(tmp_path / "import.toml") == roles
-
-
 @pytest.mark.parametrize("effect", [0.0, 4.0])
 def test_a_planted_difference_and_none(tmp_path: Path, effect: float) -> None:
     claim = net(planted(effect), tmp_path / "a.csv", references={"gender": "male"})
@@ -95,17 +80,6 @@ def test_files_of_all_kinds_hold_the_same_rows(tmp_path: Path) -> None:
     assert len(whole) == 8
     assert whole.columns["answer.score"] == ["1", "2", *[None] * 6]
     assert [s.rows for s in whole.sources] == [2, 2, 2, 2]
-
-
-def test_answers_are_joined_to_what_was_asked(tmp_path: Path) -> None:
-    (tmp_path / "out.jsonl").write_text('{"custom_id": "1", "score": 3}\n{"custom_id": "2", "score": 4}\n')
-    (tmp_path / "in.jsonl").write_text('{"custom_id": "2", "gender": "female"}\n{"custom_id": "1", "gender": "male"}\n')
-    both = answer_files.joined(
-        answer_files.read([tmp_path / "out.jsonl"]), answer_files.read([tmp_path / "in.jsonl"]), "custom_id"
-    )
-    assert both.columns["gender"] == ["male", "female"]
-    with pytest.raises(UnknownValue, match=r"--on 'id': no such column.*'custom_id'"):
-        answer_files.joined(both, both, "id")
 
 
 def test_the_command_makes_a_run(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,62 +121,21 @@ def of_sources(rng: Random, effect: float) -> answer_files.Table:
 def test_what_texts_of_one_source_share_is_no_difference_between_groups() -> None:
     roles = Roles(text=("text_id",), answer="score", kind="number", groups={"gender": "gender"}, replicate="run")
     shown = {False: 0, True: 0}
-    for n in range(30):
+    for n in range(12):
         table = of_sources(Random(n), 0.0)
         for joined in shown:
             found = observe.observe(table, roles.model_copy(update={"source": "cv" if joined else None}))
             (claim,) = (c for c in claims(found.table, found.question) if c.family == "net")
             assert claim.texts == (16 if joined else 128)
             shown[joined] += claim.verdict.startswith("shown")
-    # Of 30 runs that err in 5 %, more than 6 show something once in 1,600 series; at 40 %, 49 of 50 series do.
-    assert shown[True] <= 6
-    assert shown[False] > 7
+    # Of 12 runs that err in 5 %, more than 3 show something once in 460 series; at 40 %, 19 of 20 series do.
+    assert shown[True] <= 3 <= shown[False]
 
 
 def test_a_text_has_one_source(tmp_path: Path) -> None:
     rows = [{"text_id": "t", "cv": cv, "gender": g, "score": "1"} for cv, g in (("a", "female"), ("b", "male"))]
     with pytest.raises(DataFileError, match="'t' has two sources: 'a' and 'b'"):
         net(rows, tmp_path / "a.csv", source="cv")
-
-
-TEXTS = 40
-
-
-def laid_out(path: Path, header: str, rows: list[list[object]]) -> answer_files.Table:
-    held = io.StringIO()
-    csv.writer(held).writerows([header.split(), *rows])
-    path.write_text(held.getvalue(), encoding="utf-8")
-    return answer_files.read([path])
-
-
-def by_model(table: answer_files.Table, roles: Roles | None = None) -> dict[str, Claim]:
-    """The difference between women and men, by model."""
-    seen = observe.observe(table, roles or inference.infer(table))
-    return {c.model: c for c in claims(seen.table, seen.question) if c.family == "net"}
-
-
-def rated(seed: int = 1) -> list[tuple[str, str, float]]:
-    """Text, gender, score: women get four points more."""
-    rng = Random(seed)
-    texts = [(f"q{n}", rng.gauss(60, 10)) for n in range(TEXTS)]
-    return [(t, g, b + e + rng.gauss(0, 1)) for t, b in texts for g, e in (("male", 0), ("female", 4))]
-
-
-def close(claim: Claim, value: float) -> bool:
-    return claim.groups == ("female", "male") and claim.low < value < claim.high
-
-
-def test_a_column_for_each_model(tmp_path: Path) -> None:
-    table = laid_out(tmp_path / "a.csv", "question gender gpt-4 claude", [[t, g, s, 50] for t, g, s in rated()])
-    with pytest.raises(ConfigError, match=r"wide"):
-        inference.infer(table)
-    roles = Roles(
-        text=("question",), answer="rating", kind="number", groups={"gender": "gender"},
-        wide={"gpt-4": {"model": "gpt-4"}, "claude": {"model": "claude"}},
-    )  # fmt: skip
-    found = by_model(table, roles)
-    assert close(found["gpt-4"], 4)
-    assert found["claude"].estimate == 0
 
 
 def differences(files: list[Path], roles: Roles | None = None) -> dict[tuple[str, str], float]:
@@ -238,7 +171,6 @@ def test_semicolons_decimal_commas_marks_and_spellings(tmp_path: Path, encoding:
     table = answer_files.read([file])
     seen = observe.observe(table, inference.infer(table))
     assert (seen.counted.no_group, seen.counted.empty) == (1, 1)
-    assert seen.counted.respelled == 53
     assert differences([file]) == pytest.approx({("recorded", "gender"): -6.0}, abs=0.02)
 
 
@@ -273,14 +205,6 @@ def test_one_answer_a_file_and_conversations(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
     for file in (tmp_path / "folder", tmp_path / "a.jsonl"):
         assert differences([file]) == pytest.approx({("recorded", "gender"): -6.0}, abs=0.02)
-
-
-def test_log_probabilities_of_two_labels(tmp_path: Path) -> None:
-    rows = [f"{t},{g},{-1 - n % 7},{-2 - n % 7 + (g == 'female')}" for n, (t, g, _) in enumerate(scored())]
-    (file := tmp_path / "a.csv").write_text("\n".join(["item,gender,yes,no", *rows]), encoding="utf-8")
-    gender = {"gender": "gender"}
-    roles = Roles(text=("item",), answer="yes", minus="no", kind="number", groups=gender)
-    assert differences([file], roles) == pytest.approx({("recorded", "gender"): -1.0})
 
 
 GENDERS = ("female", "male")
@@ -372,6 +296,8 @@ def test_batches_of_openai_joined_to_what_was_asked(place: Path, capsys: pytest.
     table = answer_files.joined(answer_files.read([output]), answer_files.read([source]), "custom_id")
     roles = inference.infer(table)
     assert roles.answer == "response.body.choices.0.message.content"
+    with pytest.raises(UnknownValue, match=r"--on 'id': no such column.*'custom_id'"):
+        answer_files.joined(answer_files.read([source]), table, "id")
     checked(table, roles, "some-model-1")
     # Without the file that was asked: the id says it.
     (place / "map.toml").write_text(
@@ -419,6 +345,31 @@ def test_rows_at_a_path(tmp_path: Path) -> None:
         answer_files.read([file], "$.nothing[*]")
     with pytest.raises(ConfigError, match="no JSON path"):
         answer_files.read([file], "$.[")
+
+
+def test_a_column_for_each_model(tmp_path: Path) -> None:
+    rows = [f"{t},{g},{v},50" for t, g, v in scored()]
+    (file := tmp_path / "a.csv").write_text("\n".join(["question,gender,gpt-4,claude", *rows]), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"wide"):
+        inference.infer(answer_files.read([file]))
+    wide = {name: {"model": name} for name in ("gpt-4", "claude")}
+    roles = Roles(text=("question",), answer="rating", kind="number", groups={"gender": "gender"}, wide=wide)
+    expected = {("gpt-4", "gender"): -6.0, ("claude", "gender"): 0.0}
+    assert differences([file], roles) == pytest.approx(expected, abs=0.02)
+
+
+def test_what_cells_say() -> None:
+    numbers = readings.numbers(
+        ["47,5", "1,234", "<think>60?</think>**80**", '{"score": 7, "why": "3 gaps"}', "no idea"]
+    )
+    assert [answer.value for answer in numbers.values()] == [47.5, 1.234, 80.0, 7.0, None]
+    cells = (None, " NaN", "NA", "Na", "none", "")  # Na is a name
+    assert [mapping.missing(cell) for cell in cells] == [True, True, True, False, False, True]
+    nobody = ("none", "None-Control", "N/A", "no_name (control)", "no", "white", "none of these")
+    assert [inference._nobody(value) for value in nobody] == [True, True, True, True, False, False, False]
+    split = answer_files.flat({"labels": ["a", "b"], "none": [], "said": {"p": [0.5, True]}})
+    assert split == {"labels": '["a", "b"]', "labels.0": "a", "labels.1": "b", "none": "[]", "said.p.0": "0.5",
+                     "said.p.1": "true"}  # fmt: skip
 
 
 def test_a_column_for_each_identity(tmp_path: Path) -> None:

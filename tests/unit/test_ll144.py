@@ -134,7 +134,7 @@ def test_exclusion_is_a_recorded_decision(capsys: Capture, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("--selected", "okay"), "Did you mean ok"),
+        (("--selected", "okay"), "--selected 'okay': no such column. Did you mean 'ok'"),
         (("--selected", "score"), "line 2, column score: '70' is neither yes nor no"),
         (("--score", "race"), "line 2, column race: 'White' is not a score"),
         (("--selected", "ok", "--score", "score"), "give one of them"),

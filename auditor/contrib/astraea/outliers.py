@@ -38,19 +38,11 @@ class Indices:
     reason: str = ""
 
 
-def anomaly_indices(values: Sequence[float], units: Sequence[int] | None = None, *, normal: bool = True) -> Indices:
+def anomaly_indices(values: Sequence[float], units: Sequence[int] | None = None) -> Indices:
     """Distance of each value from the median, in median absolute deviations, with its sign.
 
-    ``units`` are the independent units behind each value: one with fewer than `MIN_UNITS` takes no part. With
-    ``normal`` an index of 2 is two standard deviations of a normal distribution, as the paper reads its threshold;
-    without, the plain deviation divides, as it writes its formula. Fewer than `MIN_VALUES` values give no index.
-
-    Examples
-    --------
-    >>> anomaly_indices([0.1, 0.2, 0.3, 0.4, 9.0] * 2, normal=False).values[4]
-    87.0
-    >>> anomaly_indices([0.0] * 11 + [0.5]).reason
-    'not computable: more than half of the values are equal, so their median deviation is 0'
+    ``units`` are the independent units behind each value: one with fewer than `MIN_UNITS` takes no part. An index of 2
+    is two standard deviations of a normal distribution, as the paper reads its threshold.
     """
     from scipy.stats import median_abs_deviation
 
@@ -61,7 +53,7 @@ def anomaly_indices(values: Sequence[float], units: Sequence[int] | None = None,
         what = f" with {MIN_UNITS} or more cases" if units is not None else ""
         return Indices(values=none, reason=f"not computable: fewer than {MIN_VALUES} values{what}")
     median = float(np.median(part))
-    mad = float(median_abs_deviation(part, scale="normal" if normal else 1.0))
+    mad = float(median_abs_deviation(part, scale="normal"))
     # Equal values can differ in the last bits; such a deviation is none.
     if mad <= TINY * max(1.0, abs(median)):
         reason = "not computable: more than half of the values are equal, so their median deviation is 0"
@@ -92,31 +84,16 @@ class Tally:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Token(Tally):
-    """One line of the diagnosis.
+    """One line of the diagnosis."""
 
-    Attributes
-    ----------
-    rate, low, high : float
-        Share of cases with a violation and its exact 95 % interval (Clopper–Pearson), in [0, 1].
-    index : float or None
-        Anomaly index within the family; None where it is not computable.
-    p, q : float or None
-        Exact binomial p value against the pooled rate of the family, and after Benjamini–Hochberg over all
-        tokens of the model.
-    anomalous : bool or None
-        ``|index| > 2``, as published; None without an index.
-    stands_out : bool
-        ``q`` is at most 0.05 and the rate is above the family's.
-    """
-
-    rate: float
+    rate: float  # of cases with a violation, with its exact 95 % interval
     low: float
     high: float
-    index: float | None
-    p: float | None
-    q: float | None
-    anomalous: bool | None
-    stands_out: bool
+    index: float | None  # anomaly index within the family
+    p: float | None  # exact binomial, against the pooled rate of the family
+    q: float | None  # after Benjamini–Hochberg over all tokens of the model
+    anomalous: bool | None  # ``|index| > 2``, as published
+    stands_out: bool  # ``q`` is at most 0.05 and the rate is above the family's
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,16 +108,7 @@ class Family:
 
 
 def diagnose(tallies: Iterable[Tally]) -> tuple[list[Token], list[Family]]:
-    """Error rates of tokens, the highest lower limit first, and of their families.
-
-    Examples
-    --------
-    >>> rows = [Tally(family="job", token="nurse", group="", n=100, errors=30)]
-    >>> rows += [Tally(family="job", token=str(i), group="", n=100, errors=4 + i % 3) for i in range(12)]
-    >>> tokens, _ = diagnose(rows)
-    >>> tokens[0].token, tokens[0].stands_out
-    ('nurse', True)
-    """
+    """Error rates of tokens, the highest lower limit first, and of their families."""
     by_family: dict[str, list[Tally]] = {}
     for tally in tallies:
         if tally.n:

@@ -52,20 +52,8 @@ class Source:
 def read(benchmark: str, files: Sequence[Path], answer: str | None = None) -> tuple[list[Item], list[Source]]:
     """Return the items of ``files`` with their recorded answers, and the files by name and SHA-256.
 
-    Parameters
-    ----------
-    benchmark : str
-        One of `auditor.contrib.benchmarks.NAMES`.
-    answer : str, optional
-        The field of recorded answers. BBQ: by default the one that ends in ``_pred_arc``. CrowS-Pairs: the stem of the
-        two columns of scores, by default ``score`` (``sent_more_score``, ``sent_less_score``). WinoBias: ``answer``.
-
-    Raises
-    ------
-    ConfigError
-        There is no such benchmark, or no field ``answer``.
-    DataFileError
-        A file is not what the benchmark published, or several give one item twice.
+    ``answer`` names the field of answers. BBQ: by default the one that ends in ``_pred_arc``. CrowS-Pairs: the stem of
+    two columns (``sent_more_score``, ``sent_less_score``).
     """
     if benchmark not in NAMES:
         raise ConfigError(f"there is no benchmark {benchmark!r}; there are {', '.join(NAMES)}")

@@ -135,11 +135,6 @@ def limits(value: float, parts: Floats) -> tuple[float | None, float | None, flo
     """Return the limits of ``value`` and the p-value of 0, of what each template moves it by.
 
     None: there is one template, or all moved it alike, and of these the p-value is that of their signs.
-
-    Examples
-    --------
-    >>> limits(1.0, np.zeros(6))
-    (None, None, 0.03125)
     """
     from scipy.special import stdtr
 

@@ -85,17 +85,6 @@ def measures(mutants: Iterable[Mutant]) -> list[HinterPair]:
     """Measure each pair of attributes that joint mutants change, sorted by pair.
 
     Mutants of three and more attributes are left out.
-
-    Examples
-    --------
-    >>> (pair,) = measures([
-    ...     Mutant(id="a", original="o", attributes=("gender",), valid=True, error=False),
-    ...     Mutant(id="b", original="o", attributes=("race",), valid=True, error=False),
-    ...     Mutant(id="ab", original="o", attributes=("gender", "race"), valid=True, error=True,
-    ...            parts=("a", "b")),
-    ... ])
-    >>> pair.hidden, pair.joint_only
-    (1, 1)
     """
     atomic, every = _by_order(mutants)
     joint: dict[tuple[str, ...], list[Mutant]] = {}

@@ -14,13 +14,7 @@ Line = tuple[str, ...]
 
 
 def share(part: int, whole: int) -> str:
-    """Return a share with its counts.
-
-    Examples
-    --------
-    >>> share(3, 40), share(0, 0)
-    ('7.5 % (3 of 40)', 'none')
-    """
+    """Return a share with its counts."""
     return f"{words.percent(part / whole)} ({words.count(part)} of {words.count(whole)})" if whole else "none"
 
 

@@ -62,20 +62,7 @@ class Table:
 
 
 def read(paths: Sequence[Path], rows_at: str = "") -> Table:
-    """Read files and folders as one table.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        Files and folders.
-    rows_at : str, optional
-        A JSON path of the rows in a JSON document; else its longest list of objects, or the spans of traces.
-
-    Raises
-    ------
-    DataFileError
-        One is missing, damaged, of an unknown kind, or holds no rows.
-    """
+    """Read files and folders as one table; ``rows_at`` is a JSON path of the rows, else the longest list of objects."""
     columns: dict[str, Column] = {}
     sources: list[Source] = []
     files: list[str] = []
@@ -139,18 +126,6 @@ def divided(table: Table, parts: Mapping[str, str]) -> Table:
     """Return ``table`` with a column for each named group of the patterns that ``parts`` has for its columns.
 
     A pattern may match a part of a cell; it matches the whole cell where it can.
-
-    Raises
-    ------
-    ConfigError
-        A column is missing, a pattern is malformed, names no group, or matches no cell.
-
-    Examples
-    --------
-    >>> table = Table(columns={"variant": ["name_ann", "plain"], "said": ['{"score": 7}', None]}, sources=())
-    >>> read = divided(table, {"variant": "(?P<axis>.+)_(?P<level>.+)", "said": '"score": (?P<score>[0-9]+)'})
-    >>> read.columns["level"], read.columns["score"]
-    (['ann', None], ['7', None])
     """
     fresh: dict[str, Column] = {}
     for name, pattern in parts.items():
@@ -188,25 +163,13 @@ def _kind(name: str) -> str:
 
 
 def _stem(name: str) -> str:
-    """Return a path without the kind of file.
-
-    Examples
-    --------
-    >>> _stem("results/gpt-4.1.csv.gz")
-    'results/gpt-4.1'
-    """
+    """Return a path without the kind of file."""
     plain = name[:-3] if name.lower().endswith(".gz") else name
     return plain.removesuffix(PurePosixPath(plain).suffix)
 
 
 def _labels(files: Iterable[str]) -> dict[str, str]:
-    """Return each path with its label: the path from the folder on that all have in common.
-
-    Examples
-    --------
-    >>> _labels(["/data/Run 1/scores", "/data/Run 2/scores"])
-    {'/data/Run 1/scores': 'Run 1/scores', '/data/Run 2/scores': 'Run 2/scores'}
-    """
+    """Return each path with its label: the path from the folder on that all have in common."""
     folders = {file: PurePosixPath(file).parent for file in files}
     shared = os.path.commonpath(folders.values())
     return {file: PurePosixPath(file).relative_to(shared).as_posix() for file in folders}
@@ -275,15 +238,7 @@ def _member(where: Path, raw: bytes, rows_at: str) -> Iterator[dict[str, str | N
 
 
 def flat(value: Mapping[str, Any], *, before: str = "", depth: int = 0) -> dict[str, str | None]:
-    """Return an object as columns, nested names joined by dots; a list of texts is one column, and its items are too.
-
-    Examples
-    --------
-    >>> flat({"id": 7, "answer": {"label": "yes", "p": [0.5, True]}})
-    {'id': '7', 'answer.label': 'yes', 'answer.p.0': '0.5', 'answer.p.1': 'true'}
-    >>> flat({"labels": ["a", "b"], "none": []})
-    {'labels': '["a", "b"]', 'labels.0': 'a', 'labels.1': 'b', 'none': '[]'}
-    """
+    """Return an object as columns, nested names joined by dots; a list of texts is one column, as are its items."""
     out: dict[str, str | None] = {}
     for name, inner in value.items():
         key = f"{before}{name}"

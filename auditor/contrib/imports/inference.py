@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 
 from auditor.contrib.imports import readings
 from auditor.contrib.imports.answer_files import FILE, Column, Table, divided, named
@@ -34,13 +33,6 @@ def infer(table: Table, answer: str | None = None, settings: Mapping[str, object
     """Guess the roles from names of columns and their values.
 
     ``answer`` names the column of answers; ``settings`` are roles that the user named.
-
-    Raises
-    ------
-    Undecided
-        No column of texts or of answers was recognized, or answers can be read in no way.
-    UnknownValue
-        There is no column ``answer``.
     """
     if answer is not None and answer not in table.columns:
         raise UnknownValue("--answer", answer, "column", table.columns)
@@ -119,7 +111,7 @@ def _lacking(table: Table, roles: Roles, texts: Sequence[str], varied: Sequence[
     return (
         f"it is not clear {', nor '.join(said)}.{tried} The columns are {named(table.columns)}. Complete the roles in "
         'a file, text = "COLUMN" and answer = "COLUMN", and give it with --map. Where each group has a column of '
-        'answers: [wide."COLUMN"] gender = "female"; where labels have log-probabilities: answer and minus'
+        'answers: [wide."COLUMN"] gender = "female"'
     )
 
 
@@ -135,15 +127,7 @@ def proposed(roles: Roles) -> str:
 
 
 def about(table: Table, roles: Roles, answer: str, settings: Mapping[str, object] | None = None) -> Roles:
-    """Return ``roles`` with another column of answers, read as ``settings`` say or as its values look.
-
-    Raises
-    ------
-    UnknownValue
-        There is no such column.
-    Undecided
-        Its values are no numbers, labels or lists of labels.
-    """
+    """Return ``roles`` with another column of answers, read as ``settings`` say or as its values look."""
     if answer not in table.columns:
         raise UnknownValue("--answer", answer, "column", table.columns)
     column: Column = [None if missing(v) else v for v in table.columns[answer]]
@@ -176,17 +160,12 @@ def about(table: Table, roles: Roles, answer: str, settings: Mapping[str, object
     return roles.model_copy(update={"kind": kind, "unit": "", "favourable": kept or good, "labels": shown})
 
 
-def with_favourable(table: Table, several: Sequence[Roles], favourable: Sequence[str]) -> list[Roles]:
-    """Return roles of several columns of answers with those of ``favourable`` that each column has.
-
-    Raises `UnknownValue` where no column has one of them, or the answers are no labels.
-    """
-    there = [{fold(label): label for label in _labels(table, one)} if favourable else {} for one in several]
-    if unknown := [v for v in favourable if not any(fold(v) in own for own in there)]:
-        known = dict.fromkeys(chain.from_iterable(own.values() for own in there))
-        raise UnknownValue("--favourable", unknown[0], "answer", known)
-    kept = [tuple(own[fold(v)] for v in favourable if fold(v) in own) for own in there]
-    return [one.model_copy(update={"favourable": v}) if v else one for one, v in zip(several, kept, strict=True)]
+def with_favourable(table: Table, roles: Roles, favourable: Sequence[str]) -> Roles:
+    """Return roles with ``favourable`` as the table spells it; `UnknownValue` where no answer is that label."""
+    there = {fold(label): label for label in _labels(table, roles)} if favourable else {}
+    if unknown := [v for v in favourable if fold(v) not in there]:
+        raise UnknownValue("--favourable", unknown[0], "answer", there.values())
+    return roles.model_copy(update={"favourable": tuple(there[fold(v)] for v in favourable)}) if favourable else roles
 
 
 def _labels(table: Table, roles: Roles) -> Iterable[str]:
@@ -199,13 +178,7 @@ def _labels(table: Table, roles: Roles) -> Iterable[str]:
 
 
 def _plain(name: str) -> str:
-    """Return the name of a column in small letters, its words joined by ``_``.
-
-    Examples
-    --------
-    >>> _plain("Applicant Gender"), _plain("llmDecision"), _plain("vars.pair-id")
-    ('applicant_gender', 'llm_decision', 'vars.pair_id')
-    """
+    """Return the name of a column in small letters, its words joined by ``_``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[\s\-]+", "_", name.strip()).lower()
 
 
@@ -310,13 +283,7 @@ def _like(values: Iterable[str], wanted: Sequence[str]) -> tuple[str, ...]:
 
 
 def _nobody(value: str) -> bool:
-    """Say whether a value of a column of groups names nobody in particular: the control arm.
-
-    Examples
-    --------
-    >>> [_nobody(v) for v in ("none", "None-Control", "N/A", "no_name (control)", "no", "white", "none of these")]
-    [True, True, True, True, False, False, False]
-    """
+    """Say whether a value of a column of groups names nobody in particular: the control arm."""
     words = [word for word in re.split(r"[\s_\-+,&()]+", value.lower()) if word]
     known = {word for phrase in KNOWN.nobody for word in phrase.split()}
     return (

@@ -37,18 +37,7 @@ KNOWN = msgspec.toml.decode(reading.shipped("embedded", "import_columns.toml").r
 
 
 def rows(document: Json, path: str) -> list[dict[str, Json]]:
-    """The objects at a JSON path.
-
-    Raises
-    ------
-    ConfigError
-        It is no path, or nothing is there.
-
-    Examples
-    --------
-    >>> rows({"runs": [{"a": 1}, {"a": 2}]}, "$.runs[*]")
-    [{'a': 1}, {'a': 2}]
-    """
+    """The objects at a JSON path."""
     try:
         matches = jsonpath.findall(path, document)
     except jsonpath.JSONPathError as error:
@@ -60,13 +49,7 @@ def rows(document: Json, path: str) -> list[dict[str, Json]]:
 
 
 def slim(row: Mapping[str, Json]) -> dict[str, Json]:
-    """A row without whole conversations, with attributes of traces by their names.
-
-    Examples
-    --------
-    >>> slim({"id": 1, "messages": [1], "attributes": [{"key": "gen_ai.system", "value": {"stringValue": "x"}}]})
-    {'id': 1, 'attributes': {'gen_ai.system': 'x'}}
-    """
+    """A row without whole conversations, with attributes of traces by their names."""
     return {name: _named(value) for name, value in row.items() if name not in LONG} | said_last(row) | output(row)
 
 
@@ -81,13 +64,7 @@ def path_of(document: Json) -> str:
 
 
 def output(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the response of promptfoo with an output that is an object as JSON text, which is one answer.
-
-    Examples
-    --------
-    >>> output({"response": {"output": {"score": 7}, "cost": 1}})
-    {'response': {'output': '{"score": 7}', 'cost': 1}}
-    """
+    """Return the response of promptfoo with an output that is an object as JSON text, which is one answer."""
     response = row.get("response")
     output = response.get("output") if isinstance(response, dict) else None
     if not isinstance(response, dict) or not isinstance(output, dict | list):
@@ -96,13 +73,7 @@ def output(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def said_last(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What the model said last in a whole conversation, as a column.
-
-    Examples
-    --------
-    >>> said_last({"messages": [{"role": "user", "content": "Hire?"}, {"role": "assistant", "content": "No"}]})
-    {'last_message': 'No'}
-    """
+    """What the model said last in a whole conversation, as a column."""
     messages = row.get("messages")
     last = messages[-1] if isinstance(messages, list) and messages else None
     if isinstance(last, dict) and last.get("role") == "assistant" and isinstance(last.get("content"), str):

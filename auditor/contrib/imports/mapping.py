@@ -63,7 +63,6 @@ class Roles(BaseModel):
     pattern: str = ""  # a regular expression; upper and lower case are alike
     parts: Mapping[str, str] = Field(default_factory=dict)  # column → a pattern whose named groups become columns
     wide: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)  # column of answers → the groups it is about
-    minus: str | None = None  # a column that is taken from a number: log-probabilities of two labels
     task: str = "imported"  # what the run is called
     # Of a table that a run was written to; what became of a call: "ok", "refused", "unparsed", "failed".
     status: str | None = None
@@ -139,36 +138,18 @@ AROUND = " \t\r\n.,!;:\"'*_`()[]"  # what is written around a label
 
 
 def fold(value: str) -> str:
-    """Return a label without what does not tell labels apart.
-
-    Examples
-    --------
-    >>> fold(" **YES**. ")
-    'yes'
-    """
+    """Return a label without what does not tell labels apart."""
     return value.strip(AROUND).casefold() or value
 
 
 def missing(value: str | None) -> bool:
-    """Whether a field says that there is nothing: empty, NaN, or NA as R writes it ("Na" is a name).
-
-    Examples
-    --------
-    >>> [missing(v) for v in (None, " NaN", "NA", "Na", "none", "")]
-    [True, True, True, False, False, True]
-    """
+    """Whether a field says that there is nothing: empty, NaN, or NA as R writes it ("Na" is a name)."""
     text = (value or "").strip()
     return text in ("", "NA") or text.lower() in ("nan", "n/a", "#n/a", "<na>", "null")
 
 
 def spelled(values: Iterable[str], named: Iterable[str] = ()) -> dict[str, str]:
-    """Return each value with the one of its spellings that the mapping names, or else the most frequent one.
-
-    Examples
-    --------
-    >>> spelled(["Yes", "yes", "YES.", "Yes", "no"])
-    {'Yes': 'Yes', 'yes': 'Yes', 'YES.': 'Yes', 'no': 'no'}
-    """
+    """Return each value with the one of its spellings that the mapping names, or else the most frequent one."""
     count, named, best = Counter(values), list(named), dict[str, str]()
     for value in [*named, *sorted(count, key=lambda v: (-count[v], v))]:
         best.setdefault(fold(value), value.strip())

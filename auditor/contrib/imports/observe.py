@@ -38,7 +38,6 @@ class Counted:
     no_text: int = 0  # left out: nothing names the text
     empty: int = 0  # without an answer
     unreadable: int = 0  # whose answer cannot be read
-    respelled: int = 0  # labels and groups that are read as another spelling of the same (``YES.`` as ``Yes``)
     texts: int = 0
     versions: int = 0
     without_original: int = 0  # texts that have no unchanged version
@@ -93,7 +92,7 @@ def observe(table: Table, roles: Roles, references: Mapping[str, str] | None = N
     """
     tidy = tidied(divided(table, roles.parts), roles)
     table, roles = tidy.table, tidy.roles
-    counted = Counted(rows=len(table), respelled=tidy.respelled)
+    counted = Counted(rows=len(table))
     rows = _distinct(_rows(tidy, counted), counted)
     if not rows:
         raise DataFileError(f"no row of {table.sources[0].file} counts: {_lost(counted)}")

@@ -164,14 +164,7 @@ def _literal(raw: str) -> str:
 
 
 def numbers(column: Column, field: str | None = None) -> dict[str, Answer]:
-    """Read each value of a column as a number; a comma is a decimal sign where one value can be read in no other way.
-
-    Examples
-    --------
-    >>> read = numbers(["47,5", "1,234", "<think>60?</think>**80**", '{"score": 7, "why": "3 gaps"}', "no idea"])
-    >>> [answer.value for answer in read.values()]
-    [47.5, 1.234, 80.0, 7.0, None]
-    """
+    """Read each value as a number; a comma is a decimal sign where one value can be read in no other way."""
     texts = [v for v in column if v is not None]
     tops = Counter(top for v in texts for top in _OUT_OF.findall(v))
     one = reader("number", (), field, float(max(tops, key=tops.__getitem__)) if tops else None)

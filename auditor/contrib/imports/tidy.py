@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from auditor.contrib.imports import readings
@@ -26,41 +26,32 @@ class Tidy:
     table: Table
     roles: Roles
     answers: tuple[Answer, ...] | None = None
-    respelled: int = 0  # fields that are read as another spelling
 
 
 def tidied(table: Table, roles: Roles) -> Tidy:
-    """Return ``table`` with one column of answers, which are read, and one spelling for each group.
-
-    Raises
-    ------
-    ConfigError, UnknownValue
-        No answer can be read, or a label that the mapping names is not there.
-    """
+    """Return ``table`` with one column of answers, which are read, and one spelling for each group."""
     if roles.wide:
         table, roles = _long(table, roles)
     roles.check(table)
     if roles.edits is not None:  # a table that a run was written to: nothing is guessed
         return Tidy(table, roles)
-    columns, changed = dict(table.columns), 0
+    columns = dict(table.columns)
     longs = (roles.long.attribute, roles.long.group) if roles.long else ()
     for name in {*roles.groups.values(), *longs, *roles.original.values()} & set(columns):
         kept = {*_arms(roles, name), *(v for values in roles.unmarked.values() for v in values)}
         values = [None if missing(v) and v not in kept else v for v in columns[name]]
         named = [*roles.references.values(), *roles.split.get(name, ()), *kept]
-        columns[name], more = _one(values, named)
-        changed += more
+        spelling = spelled(filter(None, values), named)
+        columns[name] = [v and spelling[v] for v in values]
     columns[roles.answer] = [None if missing(v) else v for v in columns[roles.answer]]
-    answers, more = _read(columns, roles)
-    return Tidy(Table(columns=columns, sources=table.sources), roles, answers, changed + more)
+    return Tidy(Table(columns=columns, sources=table.sources), roles, _read(columns, roles))
 
 
 EMPTY = Answer(status="unparsed", reason="empty")
 
 
-def _read(columns: Mapping[str, Column], roles: Roles) -> tuple[tuple[Answer, ...], int]:
-    """Read the column of answers; also how many labels had another spelling."""
-    column, kind, respelled = columns[roles.answer], roles.kind, 0
+def _read(columns: Mapping[str, Column], roles: Roles) -> tuple[Answer, ...]:
+    column, kind = columns[roles.answer], roles.kind
     if (own := roles.favourable or roles.labels) and kind not in ("label", "labels"):
         raise ConfigError(f"{quoted(own[0])} is a label, but answers are read as kind = {kind!r}, which has none")
     if kind in ("label", "labels"):
@@ -75,12 +66,9 @@ def _read(columns: Mapping[str, Column], roles: Roles) -> tuple[tuple[Answer, ..
         if lacking := [good[name] for name in good if name not in map(fold, labels)]:
             raise UnknownValue("favourable", lacking[0], f"answer in the column {roles.answer}", labels)
         read = readings.reading(_texts(column), kind, [good.get(fold(label), label) for label in labels], roles.field)
-        respelled = sum(v is not None and fold(v) == fold(str(read[v].value)) and v != read[v].value for v in column)
         _check_labels(column, roles, read)
     elif kind == "number":
         read = readings.numbers(column, roles.field)
-        if roles.minus is not None:
-            return _difference([None if v is None else read[v] for v in column], columns, roles), 0
     elif kind == "text":
         read = readings.reading(_texts(column), kind, (), None)
     else:
@@ -92,7 +80,7 @@ def _read(columns: Mapping[str, Column], roles: Roles) -> tuple[tuple[Answer, ..
             f"no answer in the column {quoted(roles.answer)} can be read as kind = {kind!r}: {such}. Say what the "
             'answers are: --labels LABEL,LABEL, or --kind number, words or text; field = "KEY" names the key of JSON'
         )
-    return tuple(EMPTY if v is None else read[v] for v in column), respelled
+    return tuple(EMPTY if v is None else read[v] for v in column)
 
 
 def _texts(column: Column) -> list[str]:
@@ -121,25 +109,6 @@ def _counted(raw: str, roles: Roles) -> Answer:
 
 def _arms(roles: Roles, name: str) -> tuple[str, ...]:
     return (*roles.arm.original, *roles.arm.placebo) if roles.arm and roles.arm.column == name else ()
-
-
-def _one(column: Column, named: Iterable[str]) -> tuple[Column, int]:
-    spelling = spelled((v for v in column if v is not None), named)
-    return (
-        [None if v is None else spelling[v] for v in column],
-        sum(v is not None and spelling[v] != v for v in column),
-    )
-
-
-def _difference(answers: list[Answer | None], columns: Mapping[str, Column], roles: Roles) -> tuple[Answer, ...]:
-    other = columns[str(roles.minus)]
-    read = readings.numbers(other, roles.field)
-    out = []
-    for answer, raw in zip(answers, other, strict=True):
-        a, b = (answer or EMPTY).value, (EMPTY if raw is None else read[raw]).value
-        known = isinstance(a, float) and isinstance(b, float)
-        out.append(Answer(status="ok", value=float(a) - float(b)) if known else EMPTY)  # type: ignore[arg-type]
-    return tuple(out)
 
 
 def _long(table: Table, roles: Roles) -> tuple[Table, Roles]:

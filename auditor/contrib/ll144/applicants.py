@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from auditor.contrib.ll144.categories import CategoryMap
 from auditor.core import row_files
-from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.errors import ConfigError, DataFileError, UnknownValue
 
 YES = ("yes", "y", "true", "t", "1", "1.0", "selected", "advanced")
 NO = ("no", "n", "false", "f", "0", "0.0", "not selected", "rejected")
@@ -62,25 +61,9 @@ def read_people(
     score: str | None = None,
     group: str | None = None,
 ) -> tuple[list[Person], Source]:
-    """Read one applicant from each line.
-
-    Parameters
-    ----------
-    path : Path
-        CSV (comma, semicolon or tab), UTF-8, with a header.
-    sex, race, ethnicity, selected, score, group : str
-        Names of columns. ``selected`` holds yes or no (see `YES`, `NO`), ``score`` decimal numbers; an empty
-        field is an applicant without an outcome.
-
-    Raises
-    ------
-    DataFileError
-        The file cannot be read, a column is missing, or a value is not what it has to be; the message names
-        the line.
-    """
-    options = {"--sex": sex, "--race": race, "--ethnicity": ethnicity, "--selected": selected}
-    options |= {"--score": score, "--group": group}
-    wanted = {option: name for option, name in options.items() if name is not None}
+    """Read one applicant from each line."""
+    options = {"sex": sex, "race": race, "ethnicity": ethnicity, "selected": selected, "score": score, "group": group}
+    wanted = [(f"--{option}", name) for option, name in options.items() if name is not None]
     raw = row_files.content(path)
     people: list[Person] = []
     unmapped: Counter[tuple[str, str]] = Counter()
@@ -112,10 +95,9 @@ def read_counts(path: Path, categories: CategoryMap) -> tuple[list[Cell], str, S
     raw = row_files.content(path)
     header = row_files.parse(path, row_files.decode(path, raw), wanted=("sex", "race", "n")).columns
     column = next((name for name in OUTCOMES if name in header), "selected")
-    wanted = {"column": "sex", "column 2": "race", "column 3": "n", "column 4": column}
     cells: list[Cell] = []
     unmapped: Counter[tuple[str, str]] = Counter()
-    for line, row in _rows(path, raw, wanted):
+    for line, row in _rows(path, raw, [("", name) for name in ("sex", "race", "n", column)]):
         n = _whole(path, line, "n", row["n"])
         x = _whole(path, line, column, row[column]) if row[column] else None
         if x is not None and x > n:
@@ -137,18 +119,19 @@ def read_counts(path: Path, categories: CategoryMap) -> tuple[list[Cell], str, S
     return cells, OUTCOMES[column], _source(path, raw, len(cells), unmapped)
 
 
-def _rows(path: Path, raw: bytes, wanted: dict[str, str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Lines by column name; ``wanted`` maps the option that names a column to the name."""
+def _rows(path: Path, raw: bytes, wanted: Sequence[tuple[str, str]]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Lines by column name; ``wanted`` are options with the columns that they name."""
     text = row_files.decode(path, raw)
     if text.lstrip()[:1] in ("{", "["):
         raise DataFileError(
             f"{path}: this is JSON, not CSV. Give outcomes of people as CSV; answers of a model go to audit import"
         )
-    table = row_files.parse(path, text, wanted=tuple(wanted.values()))
-    for option, name in wanted.items():
+    names = tuple(name for _, name in wanted)
+    table = row_files.parse(path, text, wanted=names)
+    for option, name in wanted:
         if name not in table.columns:
-            raise DataFileError(_no_column(path, option, name, table.columns))
-    row_files.distinct(path, table.columns, tuple(wanted.values()))
+            raise UnknownValue(f"{path}: {option}".removesuffix(": "), name, "column", table.columns)
+    row_files.distinct(path, table.columns, names)
     empty = True
     for line, record in table.rows:
         if any(field.strip() for field in record):
@@ -156,13 +139,6 @@ def _rows(path: Path, raw: bytes, wanted: dict[str, str]) -> Iterator[tuple[int,
             yield line, {c: f.strip() for c, f in zip(table.columns, record, strict=True)}
     if empty:
         raise DataFileError(f"{path}: there is a header and no line below it")
-
-
-def _no_column(path: Path, option: str, name: str, columns: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name.casefold(), [c.casefold() for c in columns], n=3, cutoff=0.5)
-    offered = [c for c in columns if c.casefold() in near]
-    offer = f"Did you mean {' or '.join(offered)}?" if offered else f"Columns: {', '.join(columns)}."
-    return f"{path}: there is no column {name!r}{'' if option.startswith('column') else f' ({option})'}. {offer}"
 
 
 def _yes_or_no(path: Path, line: int, column: str, value: str) -> Fraction | None:

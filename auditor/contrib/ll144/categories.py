@@ -31,13 +31,7 @@ _PARTS = re.compile(r"[;|+,]")
 
 
 def plain(value: str) -> str:
-    """Fold case, turn punctuation into spaces, squeeze spaces.
-
-    Examples
-    --------
-    >>> plain("  Hispanic/Latino ")
-    'hispanic latino'
-    """
+    """Fold case, turn punctuation into spaces, squeeze spaces."""
     folded = unicodedata.normalize("NFKC", value).casefold()
     return " ".join(re.sub(r"[\W_]+", " ", folded).split()) or value.strip()
 
@@ -105,13 +99,7 @@ class MapFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def load(path: Path | None = None) -> CategoryMap:
-    """Read the map of this package, with the lines of ``path`` added.
-
-    Raises
-    ------
-    DataFileError
-        The file is missing, no YAML, names an unknown field or category, or gives one value two categories.
-    """
+    """Read the map of this package, with the lines of ``path`` added."""
     tables: dict[str, dict[str, str]] = {name: {plain(c): c for c in cats} for name, cats in _FIELDS.items()}
     unknown: set[str] = set()
     for file in (DEFAULT, *([path] if path else [])):

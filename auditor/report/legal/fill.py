@@ -1,24 +1,4 @@
-"""What only the people responsible can say: ``responsible.toml``, read, printed as a template, and as fields of a page.
-
-::
-
-    format = 1
-    organisation = "Example Ltd"
-    purpose = ""                  # empty: the pages mark it "to be filled in"
-
-    [signature]
-    name = "A. Person"
-    date = 2026-11-22
-
-    [eu-ai-act]                   # fields that one page has
-    annex_iii_point = "4(a)"
-
-    [[measures]]                  # what was done about a finding
-    finding = "F001"
-    measure = "the prompt names no first names"
-
-Nothing of it is checked, and nothing is filled in for anybody.
-"""
+"""What only the people responsible can say: ``responsible.toml``, its template, and the fields of a page; unchecked."""
 
 from __future__ import annotations
 
