@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -40,20 +40,20 @@ if TYPE_CHECKING:
 
 MOST_REQUESTS = 50_000  # in one batch, as the provider limits it
 MOST_BYTES = 190 * 2**20  # of one file; the provider takes 200 MB
-DISCOUNT = 0.5  # of the list price
 ENDPOINT: Final = "/v1/chat/completions"
 ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 MARK = "audit_mark"  # the field of a batch's metadata that holds our digest of its contents
 UPLOAD_S = 600.0  # for one file, either way
+POLL_S, LONGEST_POLL_S = 5.0, 300.0  # seconds between two polls: at first, and at most
 FAULTS_IN_A_ROW = 20  # of polls, before a batch is left for a later run
 
 
 @dataclass(kw_only=True)
 class _Batch:
-    """One submission: the digests of its requests, and its id once the server gave one."""
+    """One submission: the digests of its requests that were not taken yet, and its id once the server gave one."""
 
     mark: str
-    ids: tuple[str, ...]
+    ids: set[str]
     batch_id: str | None = None
     outcomes: dict[str, Reply | CallError] | None = None
     left: bool = False  # the last look at it came to no end
@@ -63,9 +63,8 @@ class _Batch:
 class Batched(Model):
     """A chat model of an OpenAI-compatible server, asked through batches.
 
-    ``journal`` is a file of the run folder. The wait between two polls grows by half each time, from ``poll_s`` to
-    ``longest_poll_s`` seconds. ``left_s`` gives the seconds left to the run, or None without a limit; at its end a
-    batch is looked at once more and left to a later run.
+    ``journal`` is a file of the run folder. ``left_s`` gives the seconds left to the run, or None without a limit; at
+    its end a batch is looked at once more and left to a later run.
     """
 
     style: Literal["text", "chat"] = "chat"
@@ -77,8 +76,6 @@ class Batched(Model):
         model: OpenAIChat,
         *,
         journal: Path,
-        poll_s: float = 5.0,
-        longest_poll_s: float = 300.0,
         left_s: Callable[[], float | None] = lambda: None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -87,9 +84,8 @@ class Batched(Model):
         self.name, self.fingerprint = model.name, model.fingerprint
         self.price, self.proxy = half(model.price), model.proxy
         self._journal, self._sleep = journal, sleep
-        self._poll_s, self._longest_s, self._left_s = poll_s, longest_poll_s, left_s
+        self._left_s = left_s
         self._batches = _read(journal, model.fingerprint)
-        self._taken: dict[str, int] = {}  # request -> how many batches it was taken from
 
     async def aclose(self) -> None:
         """Close the connections; batches under way go on at the server."""
@@ -101,8 +97,7 @@ class Batched(Model):
 
     def left_before(self, request: Request) -> bool:
         """Return whether a batch of this process or an earlier one holds the request, unanswered."""
-        name = request_id(request)
-        return sum(name in b.ids for b in self._batches) > self._taken.get(name, 0)
+        return any(request_id(request) in b.ids for b in self._batches)
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Answer from batches that were submitted before, and submit the rest; in order.
@@ -111,17 +106,12 @@ class Batched(Model):
         """
         ids = [request_id(request) for request in batch]
         bodies = {i: self._chat.body(r) for i, r in zip(ids, batch, strict=True)}
-        source: dict[str, _Batch] = {}
-        for i in bodies:
-            holders = [b for b in self._batches if i in b.ids]
-            if (n := self._taken.get(i, 0)) < len(holders):
-                source[i] = holders[n]
-        fresh = {i: body for i, body in bodies.items() if i not in source}
-        for part in _parts(fresh):
-            made = _Batch(mark=digest([self.fingerprint, len(self._batches), sorted(part)], size=16), ids=tuple(part))
-            self._note({"mark": made.mark, "fingerprint": self.fingerprint, "ids": list(made.ids)})
+        source = {i: b for b in reversed(self._batches) for i in bodies if i in b.ids}  # the first that holds it
+        for part in _parts({i: body for i, body in bodies.items() if i not in source}):
+            made = _Batch(mark=digest([self.fingerprint, len(self._batches), sorted(part)], size=16), ids=set(part))
+            self._note({"mark": made.mark, "fingerprint": self.fingerprint, "ids": part})
             self._batches.append(made)
-            source.update((i, made) for i in part)
+            source.update(dict.fromkeys(part, made))
         outcomes: dict[str, Reply | CallError] = {}
         for wanted in {id(b): b for b in source.values()}.values():
             mine = [i for i, b in source.items() if b is wanted]
@@ -132,8 +122,8 @@ class Batched(Model):
                 wanted.left = True
                 outcomes.update((i, error) for i in mine)
                 continue
+            wanted.ids.difference_update(mine)
             for i in mine:
-                self._taken[i] = self._taken.get(i, 0) + 1
                 outcomes[i] = collected.get(i) or CallTimeout("the batch ended without an answer to this request")
         self.under_way = tuple(b.batch_id for b in self._batches if b.batch_id is not None and b.left)
         return [outcomes[i] for i in ids]
@@ -177,8 +167,8 @@ class Batched(Model):
 
     async def _submit(self, wanted: _Batch, bodies: Mapping[str, Mapping[str, object]]) -> str:
         # It was never sent, and this run may no longer ask all of it: what it asks goes into a new batch.
-        wanted.ids = tuple(i for i in wanted.ids if i in bodies)
-        lines = [_line(i, bodies[i]) for i in wanted.ids]
+        wanted.ids.intersection_update(bodies)
+        lines = [_line(i, body) for i, body in bodies.items() if i in wanted.ids]
         content = (f"audit-{wanted.mark}.jsonl", b"".join(lines))
         async with self._client() as client:
             file = await client.files.create(file=content, purpose="batch", timeout=UPLOAD_S)
@@ -189,7 +179,7 @@ class Batched(Model):
 
     async def _wait(self, batch_id: str) -> Batch:
         """Poll until the batch has ended, or the run's time is over."""
-        pause, faults = self._poll_s, 0
+        pause, faults = POLL_S, 0
         while True:
             try:
                 async with self._client() as client:
@@ -206,7 +196,7 @@ class Batched(Model):
             if left is not None and left <= 0:
                 raise CallTimeout(f"the batch {batch_id} is under way, and the time of the run is over")
             await self._sleep(pause if left is None else min(pause, left))
-            pause = min(self._longest_s, pause * 1.5)
+            pause = min(LONGEST_POLL_S, pause * 1.5)
 
     async def _read_back(
         self, wanted: _Batch, batch: Batch, bodies: Mapping[str, Mapping[str, object]]
@@ -248,12 +238,12 @@ def _line(custom_id: str, body: Mapping[str, object]) -> bytes:
 
 
 def _parts(bodies: Mapping[str, Mapping[str, object]]) -> list[list[str]]:
-    """``bodies`` cut where a file would be too large or too long."""
+    """Cut ``bodies`` where a file would be too large."""
     parts: list[list[str]] = []
     size = MOST_BYTES
     for i, body in bodies.items():
         length = len(_line(i, body))
-        if not parts or size + length > MOST_BYTES or len(parts[-1]) == MOST_REQUESTS:
+        if not parts or size + length > MOST_BYTES:
             parts.append([])
             size = 0
         parts[-1].append(i)
@@ -294,28 +284,23 @@ def half(price: Price | None) -> Price | None:
     """Return the price of a batch, for the list price ``price``."""
     if price is None:
         return None
-    input_usd, output_usd = price.input_usd * DISCOUNT, price.output_usd * DISCOUNT
-    return replace(
-        price, input_usd=input_usd, output_usd=output_usd, source=f"{price.source}; half of it, as batches cost"
-    )
+    source = f"{price.source}; half of it, as batches cost"
+    return Price(input_usd=price.input_usd / 2, output_usd=price.output_usd / 2, as_of=price.as_of, source=source)
 
 
 def _read(path: Path, fingerprint: str) -> list[_Batch]:
     """Return the submissions in ``path`` to the model of ``fingerprint``, in order; a torn last line is cut off."""
     batches: dict[str, _Batch] = {}
-    if not path.exists():
-        return []
-    lines = path.read_bytes().splitlines(keepends=True)
+    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    if lines and not lines[-1].endswith(b"\n"):
+        path.write_bytes(b"".join(lines[:-1]))  # the next line must begin on its own
+        del lines[-1]
     for number, line in enumerate(lines, 1):
-        if not line.endswith(b"\n"):
-            # What is appended next must begin a line of its own.
-            path.write_bytes(b"".join(lines[:-1]))
-            break
         try:
             row = from_json(line)
             if "ids" in row:
                 if row["fingerprint"] == fingerprint:
-                    batches[row["mark"]] = _Batch(mark=row["mark"], ids=tuple(row["ids"]))
+                    batches[row["mark"]] = _Batch(mark=row["mark"], ids=set(row["ids"]))
             elif row["mark"] in batches:
                 batches[row["mark"]].batch_id = str(row["batch_id"])
         except (ValueError, KeyError, TypeError) as error:

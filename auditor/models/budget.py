@@ -10,11 +10,10 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -63,7 +62,7 @@ class Book:
 
     @staticmethod
     def read(path: Path) -> Spent:
-        """Return what a book says, with calls that were in flight at a kill; nothing without a book."""
+        """Return the use that a book names, with calls that were in flight at a kill."""
         try:
             row = msgspec.json.decode(path.read_bytes() or b"{}", type=_Row)
             spent = Spent(row.calls, row.spent_usd + row.held_usd, row.reserved_usd + row.held_usd)
@@ -93,15 +92,11 @@ class Book:
 
 
 class Budget:
-    """Limits that are checked before a call and cannot be overrun.
+    """Limits that are checked before a call and cannot be overrun; costs are in US dollars.
 
-    Every attempt that reaches an adapter counts as one call, retries included; a batch counts one call per request. The
-    most a priced call can cost is set aside before it and corrected afterwards. With `keep` this is on disk before a
-    call leaves, so that the limits hold however often a run is cut off. Time is that of one process: calls in flight at
-    the deadline are still awaited, a provider's batch is not.
-
-    ``max_cost`` is in US dollars, ``max_seconds`` counts from the first reservation, ``price_in`` and ``price_out``
-    (per million tokens) override the price table.
+    Every attempt that reaches an adapter counts as one call. The most a priced call can cost is set aside before it and
+    corrected afterwards. With `keep` this is on disk before a call leaves, so that the limits hold however often a run
+    is cut off. Time counts from the first reservation of this process; calls in flight at its end are still awaited.
 
     >>> budget = Budget(max_calls=1)
     >>> asyncio.run(budget.reserve([0.0, 0.0]))
@@ -223,11 +218,10 @@ class Budget:
         return BudgetExceeded(message, limit="max_seconds")
 
     async def reserve(self, bounds_usd: Sequence[float], *, left_before: Sequence[bool] = ()) -> int:
-        """Set aside calls for the longest prefix of ``bounds_usd`` that the limits allow; return how many.
+        """Set aside the longest prefix of calls that the limits allow, each at most so dear; return how many.
 
-        ``bounds_usd`` are the most that each call can cost. ``left_before`` marks calls that were counted when they
-        left, in a provider's batch. Where only calls in flight leave no room for the first one, it waits until they are
-        settled. Raises `BudgetExceeded` where the first one does not fit. Each granted call must be settled.
+        ``left_before`` marks calls that were counted when they left, in a provider's batch. Where only calls in flight
+        leave no room for the first one, it waits for them. Raises `BudgetExceeded` where the first one does not fit.
         """
         if self._whole is not None:
             granted = await self._whole.reserve(bounds_usd, left_before=left_before)
@@ -303,36 +297,20 @@ class Budget:
         return self.max_cost is not None and bound > 0 and self.spent_usd + held + bound > self.max_cost
 
 
-class _Listed(msgspec.Struct):
-    host: str
-    model: str
-    input_usd: float
-    output_usd: float
-    as_of: date
-
-
-class _File(msgspec.Struct):
-    note: str
-    prices: list[_Listed]
-
-
 @lru_cache(maxsize=1)
 def table() -> dict[tuple[str, str], Price]:
     """Return ``(host, model name)`` → price, from the embedded file."""
-    file = msgspec.convert(reading.load_yaml(reading.shipped("embedded", "prices.yaml")), _File, strict=False)
+    file: Any = reading.load_yaml(reading.shipped("embedded", "prices.yaml"))
     return {
-        (one.host, one.model): Price(
-            input_usd=one.input_usd, output_usd=one.output_usd, as_of=one.as_of.isoformat(), source=file.note
+        (one["host"], one["model"]): Price(
+            input_usd=one["input_usd"], output_usd=one["output_usd"], as_of=str(one["as_of"]), source=file["note"]
         )
-        for one in file.prices
+        for one in file["prices"]
     }
 
 
 def lookup(name: str, host: str = "api.openai.com") -> Price | None:
-    """Return the list price of ``name`` at ``host``, or None if the table does not have exactly this name.
-
-    A dated snapshot may cost more than the name it starts with, and another server sets its own price.
-    """
+    """Return the list price of exactly this name at ``host``: a dated snapshot, or another server, may cost more."""
     return table().get((host, name))
 
 

@@ -60,9 +60,8 @@ def _for(request: Request, response: Response) -> Response:
 class Client:
     """Asks one model; see the module's docstring for the layers.
 
-    Every answer, also from the cache, goes to ``on_response`` once, and is on disk when that returns. So do failures
-    that are about a request. A limit that was reached, a wrong key, or a server that never answered set ``stopped``
-    instead; requests that were not asked then have its code as their ``error``.
+    Every answer, also from the cache, goes to ``on_response`` once; so do failures that are about a request. A limit, a
+    wrong key, or a server that never answered set ``stopped`` instead, and requests that were not asked have its code.
 
     ``answered`` holds the `definitive` responses of the run's journal; with ``remember`` those of this process are kept
     in memory too. ``keep`` says of a text and a format whether it can be read: others are not cached, and with

@@ -22,17 +22,15 @@ if TYPE_CHECKING:
 
 
 class HttpTemplate(Model):
-    """A service that a YAML file describes.
+    """A service that a YAML file describes; ``price`` overrides the file's.
 
-    The answer is the value at the file's path ``answer``: a text, or a number or truth value as JSON writes it.
-    Redirects to another host are not followed: they could carry the key there. ``price`` overrides the file's; with
-    ``rows`` the text of each request is one row as JSON. Raises `DataFileError` for a malformed file, and `ConfigError`
-    where an environment variable that it names is not set.
+    The answer is the value at the file's path ``answer``: a text, or a number or truth value as JSON writes it. With
+    ``rows`` the text of each request is one row as JSON.
     """
 
     def __init__(self, file: str, *, task: Any = None, price: Price | None = None, rows: bool = False) -> None:
         self._template = template = http_file.read(file, rows=rows)
-        self._rows, self._understood = rows, False
+        self._rows = rows
         self.max_batch = template.batch or (http_file.ROWS_AT_ONCE if "rows" in template.holes else 1)
         self.proxy = transport.proxy_of(template.fill(template.url))
         self._task = task
@@ -74,22 +72,16 @@ class HttpTemplate(Model):
         rows = [from_json(request.prompt.text or "null") for request in batch]
         value = await self._ask({"row": rows[0], "rows": rows})
         if isinstance(value, CallError):
-            # Where no answer could be read so far, the file is wrong, so the run stops.
-            return [self._unread(str(value)) if isinstance(value, BadResponse) else value for _ in batch]
+            return [value for _ in batch]
         way = self._template.answer
         assert way is not None
-        answers = [match.obj for match in way.finditer(value)]
-        if not answers or None in answers:
-            return [self._unread(f"the answer has {http_file.lost(way, value)}") for _ in batch]
-        if len(answers) != len(batch):
-            return [self._unread(f"{len(answers)} decisions for {plural(len(batch), 'row')}") for _ in batch]
-        self._understood = True
-        texts = map(_text, answers)
-        wrong = BadResponse("the decision is not a text, a number, or true or false")
-        return [wrong if text is None else Reply(text) for text in texts]
-
-    def _unread(self, what: str) -> CallError:
-        return BadResponse(what) if self._understood else AuthFailed(f"{what}. Is the file of {self.name} right?")
+        texts = [_text(match.obj) for match in way.finditer(value)]
+        if not texts or None in texts:
+            return [BadResponse(self._clean(f"the answer has {http_file.lost(way, value)}")) for _ in batch]
+        if len(texts) != len(batch):
+            told = f"{self.name}: {len(texts)} decisions for {plural(len(batch), 'row')}"
+            return [BadResponse(told) for _ in batch]
+        return [Reply(text or "") for text in texts]
 
     async def _ask(self, values: Mapping[str, object]) -> Any:
         """Return the JSON value that the service answers, or the error."""
@@ -157,9 +149,9 @@ class HttpTemplate(Model):
             return BadResponse(self._clean(f"the server reports an error: {message}"))
         scores: Mapping[str, float] | None = None
         if (chances := http_file.first_match(template.scores, value)) is not None:
-            if not isinstance(chances, Mapping):
-                return BadResponse(f"{self.name}: scores must map labels to numbers")
             try:
+                if not isinstance(chances, Mapping):
+                    raise BadResponse(f"{self.name}: scores must map labels to numbers")
                 scores = read_scores(chances, self.name)
             except BadResponse as error:
                 return error
@@ -169,15 +161,11 @@ class HttpTemplate(Model):
         if (text := _text(text)) is None:
             way = template.answer or template.scores
             assert way is not None
-            return BadResponse(f"{self.name}: the answer has {http_file.lost(way, value)}")
+            return BadResponse(self._clean(f"the answer has {http_file.lost(way, value)}"))
         reported = http_file.first_match(template.model, value)
+        counts = [http_file.first_match(way, value) for way in (template.usage.tokens_in, template.usage.tokens_out)]
         return Reply(
-            text,
-            scores=scores,
-            usage=usage(
-                *(http_file.first_match(way, value) for way in (template.usage.tokens_in, template.usage.tokens_out))
-            ),
-            model_reported=reported if isinstance(reported, str) else None,
+            text, scores=scores, usage=usage(*counts), model_reported=reported if isinstance(reported, str) else None
         )
 
     def _clean(self, text: str) -> str:

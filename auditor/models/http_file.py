@@ -8,6 +8,7 @@ rows is sent ``{{row}}``, or several as ``{{rows}}``; ``answer`` then finds one 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -28,6 +29,7 @@ LARGEST = 256 * 1024  # bytes of such a file
 PLACEHOLDERS = ("input", "prompt", "messages", "system", "max_tokens", "temperature")
 OF_ROWS = ("row", "rows")
 ROWS_AT_ONCE = 50
+SHOWN = 120  # characters of an answer in messages
 HOLE = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
@@ -138,10 +140,7 @@ class Template(_Strict):
 
 
 def read(file: str, *, rows: bool = False) -> Template:
-    """Read and check a file; ``rows``: of a service that decides on rows.
-
-    Raises `DataFileError`, with file and line, and `ConfigError` where an environment variable is not set.
-    """
+    """Read and check a file; ``rows``: of a service that decides on rows. Errors name the line."""
     raw, lines = load_yaml(Path(file), largest=LARGEST, missing=f" {EXAMPLE}", empty=f". {EXAMPLE}")
 
     def place(where: Where) -> str:
@@ -247,16 +246,5 @@ def first_match(path: jsonpath.JSONPath | None, value: object) -> object:
 
 
 def lost(path: jsonpath.JSONPath, value: object) -> str:
-    """Say where a path that finds no text ends, and what is there.
-
-    >>> lost(jsonpath.compile("result.labels"), {"result": {"label": 1, "flag": 0}})
-    "nothing at $['result']['labels']; there: label, flag"
-    """
-    here = value
-    for n in range(1, len(path.segments) + 1):
-        part = jsonpath.JSONPath(env=path.env, segments=path.segments[:n])
-        if part.match(value) is None:  # type: ignore[arg-type]
-            names = f"; there: {', '.join(list(map(str, here))[:8])}" if isinstance(here, Mapping) else ""
-            return f"nothing at {part}{names}"
-        here = first_match(part, value)
-    return f"no text at {path}"
+    """Say that a path finds no text, and show the beginning of what it was looked for in."""
+    return f"no text at {path}: {json.dumps(value, ensure_ascii=False)[:SHOWN]}"

@@ -40,34 +40,17 @@ CUT = {"length", "max_tokens", "model_context_window_exceeded"}
 # One run may hold several models: --base-url, which is another's, must not draw a provider's key to it.
 WITH_ADDRESS = ("openai", "ollama")
 _SECRET = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
-# What our settings are called by the classes of the integration packages; the first that a class knows is used.
-_FIELDS: Mapping[str, tuple[str, ...]] = {
-    "temperature": ("temperature",),
-    "max_tokens": ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict"),
-    "timeout_s": ("timeout", "request_timeout", "default_request_timeout"),
-    "base_url": ("base_url", "openai_api_base", "anthropic_api_url", "endpoint_url", "endpoint"),
-    "max_retries": ("max_retries",),
-}
+# What the classes of the integration packages call the most tokens of an answer; the first that a class knows is used.
+_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict")
 
 
 class LangChain(Model):
     """A LangChain model: ``"PROVIDER:NAME"`` as of `langchain.chat_models.init_chat_model`, or an object.
 
-    Parameters
-    ----------
-    base_url : str or None
-        The server, for the providers openai and ollama; the packages of others read their own variables.
-    task : Task or None
-        Gives the temperature and the most tokens of an answer, for models made from a spec.
-    fingerprint : str or None
-        For objects: names their exact state (model, prompt, parameters). An object without one is not cached.
-
-    Raises
-    ------
-    MissingDependency
-        LangChain, or the provider's package, is not installed.
-    ConfigError
-        The spec is malformed, the provider unknown, a key missing, or the prompt template has several variables.
+    ``base_url`` is the server, for the providers openai and ollama. ``task`` gives temperature and most tokens of an
+    answer to models made from a spec. ``fingerprint`` names the exact state of an object (model, prompt, parameters);
+    one without it is not cached. Raises `MissingDependency` where a package is not installed, and `ConfigError` for a
+    malformed spec, an unknown provider, a missing key, or a prompt template with several variables.
     """
 
     def __init__(
@@ -126,7 +109,7 @@ class LangChain(Model):
     def max_tokens(self, format: str) -> int:
         """Return the most tokens that an answer may have; an object's own limit where it has one."""
         inner = None if self._spec is not None else next(models(self._runnable), None)
-        own = (getattr(inner, name, None) for name in _FIELDS["max_tokens"])
+        own = (getattr(inner, name, None) for name in _LIMITS)
         return next((n for n in own if isinstance(n, int) and n > 0), self._limit)
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
@@ -185,21 +168,15 @@ class LangChain(Model):
 
 def core() -> Any:
     """Import langchain_core with its messages; raise `MissingDependency` where it is not installed."""
-    import importlib
-
     try:
-        importlib.import_module("langchain_core.messages")
+        import langchain_core.messages
     except ImportError as error:
         raise MissingDependency("A LangChain model (langchain:)", "langchain-core", extra="langchain") from error
-    return sys.modules["langchain_core"]
+    return langchain_core
 
 
 def stub_tools(task: Any) -> list[Any]:
-    """Return the tools of a task for an agent of LangGraph: they give the declared results, and never act.
-
-    Within an audit the results come one after the other, as often as a tool was called in the conversation; elsewhere
-    the first one does.
-    """
+    """Return the tools of a task for an agent of LangGraph: they give the declared results in turn, and never act."""
     from langchain_core.tools import StructuredTool
 
     def stub(name: str, results: Sequence[str]) -> Any:
@@ -254,7 +231,6 @@ def read(answer: Any) -> Reply | CallError:
     return Reply(
         text,
         usage=usage(counts.get("input_tokens"), counts.get("output_tokens")) if isinstance(counts, Mapping) else None,
-        cost_usd=_cost(facts),
         model_reported=reported if isinstance(reported, str) else None,
         cut_off=ended in CUT,
     )
@@ -276,24 +252,8 @@ def _added(messages: Sequence[Any]) -> Reply | CallError:
     return Reply(talk.written(added) or "", usage=total if usages else None)
 
 
-MOST_USD = 1e4  # for one call that are believed
-
-
-def _cost(facts: Mapping[str, object]) -> float | None:
-    """Return US dollars, where the server says what the call cost (some gateways do)."""
-    for place in (facts.get("token_usage"), facts.get("usage"), facts):
-        cost = place.get("cost") if isinstance(place, Mapping) else None
-        if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= MOST_USD:
-            return float(cost)
-    return None
-
-
 def build(spec: str, *, base_url: str | None, max_tokens: int, temperature: float | None, timeout_s: float) -> Any:
-    """Make the chat model that ``PROVIDER:NAME`` names, without retries and cache of its own.
-
-    Raises `MissingDependency` where a package is missing, and `ConfigError` where the spec is malformed, the provider
-    is unknown, or refuses the settings.
-    """
+    """Make the chat model that ``PROVIDER:NAME`` names, without retries and cache of its own."""
     provider, _, name = spec.partition(":")
     if not (provider and name):
         raise ConfigError(
@@ -307,21 +267,17 @@ def build(spec: str, *, base_url: str | None, max_tokens: int, temperature: floa
         raise MissingDependency("A LangChain model (langchain:)", "langchain", extra="langchain") from error
     wanted: dict[str, object] = {
         "temperature": temperature,
-        "max_tokens": max_tokens,
-        "timeout_s": timeout_s,
+        "timeout": timeout_s,
         "base_url": revealed(base_url) if base_url and provider in WITH_ADDRESS else None,
         "max_retries": 0,
     }
     try:
-        # What a class knows can only be asked of the class, and LangChain names it by making one.
+        # Only the class says what it knows, and LangChain names it by making one.
         first = init_chat_model(name, model_provider=provider)
         fields = type(first).model_fields
         known = {*fields, *(field.alias for field in fields.values() if isinstance(field.alias, str))}
-        settings = {
-            next(n for n in _FIELDS[what] if n in known): value
-            for what, value in wanted.items()
-            if value is not None and known & set(_FIELDS[what])
-        }
+        wanted |= dict.fromkeys([name for name in _LIMITS if name in known][:1], max_tokens)
+        settings = {name: value for name, value in wanted.items() if value is not None and name in known}
         if "http_async_client" in known:
             # LangChain shares one connection pool between models and event loops; a run has its own.
             inner = getattr(getattr(first, "root_async_client", None), "_client", None)

@@ -60,13 +60,6 @@ class Limiter:
     Where the server says how much is left (`headers`), no more calls are in flight than that.
     """
 
-    _since: float  # the beginning of a group of calls that are sent at one size
-    _last_sent: float
-    _sent: int
-    _answered: int
-    _refused: int
-    _seconds: float  # of its answers together
-
     def __init__(self, concurrency: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         if concurrency < 1:
             raise ConfigError(f"--concurrency is {concurrency}; it must be 1 or more")
@@ -88,7 +81,9 @@ class Limiter:
         self._lowered_from = self.size  # before it was lowered, several times where that did not help
         self._no_better = 0  # times in a row that a smaller size was refused no less
         self._chance = 0.0  # share that is refused at any size
-        self._begin()
+        self._since = self._last_sent = clock()  # the beginning of a group of calls that are sent at one size
+        self._sent = self._answered = self._refused = 0
+        self._seconds = 0.0  # of its answers together
 
         self._left, self._left_until = concurrency, float("-inf")
         self._tokens_per_call = 0.0
@@ -205,21 +200,15 @@ class Limiter:
         self._next_at = self._clock() + self._latency_s / self.size
 
     def _resize(self, size: float, *, least: float = FLOOR) -> None:
+        """Begin a group of calls at another size."""
         self.size = max(least, min(self.concurrency, size))
-        self._begin()
-        self._wake()
-
-    def _begin(self) -> None:
         self._since = self._last_sent = self._clock()
         self._sent = self._answered = self._refused = 0
         self._seconds = 0.0
+        self._wake()
 
     def headers(self, values: Mapping[str, str]) -> None:
-        """Follow the rate-limit headers of an answer: with none left, wait for the reset; with few, ask few.
-
-        Names are in lower case, as OpenAI-compatible servers send them (``x-ratelimit-remaining-requests``,
-        ``x-ratelimit-reset-tokens``, …). What cannot be read is ignored.
-        """
+        """Follow ``x-ratelimit-remaining-…`` and ``x-ratelimit-reset-…``: with none left wait, with few ask few."""
         for what, per_call in (("requests", 1.0), ("tokens", self._tokens_per_call)):
             stated = values.get(f"x-ratelimit-remaining-{what}", "").strip()
             if not _COUNT.fullmatch(stated):
@@ -229,14 +218,11 @@ class Limiter:
             if left == 0 and seconds:
                 self.close_for(min(seconds, MAX_CLOSED_S))
             if per_call:
-                self._tell(int(left / per_call), UNTOLD_S if seconds is None else min(seconds, MAX_CLOSED_S))
-
-    def _tell(self, left: int, seconds: float) -> None:
-        """Keep that the server has room for ``left`` further calls, for ``seconds``."""
-        now = self._clock()
-        # Of two answers the one that says less is the later one: more is left only after the reset.
-        if left <= self._left or now >= self._left_until:
-            self._left, self._left_until = left, now + seconds
+                room, now = int(left / per_call), self._clock()
+                # Of two answers the one that says less is the later one: more is left only after the reset.
+                if room <= self._left or now >= self._left_until:
+                    lasts = UNTOLD_S if seconds is None else min(seconds, MAX_CLOSED_S)
+                    self._left, self._left_until = room, now + lasts
 
     async def __aenter__(self) -> None:
         while self.in_flight >= self.room:

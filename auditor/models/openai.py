@@ -50,39 +50,15 @@ _REASONING = re.compile(r"(o\d|gpt-[5-9])(?!.*-chat)")
 class OpenAIChat(Model):
     """One chat model of an OpenAI-compatible server.
 
-    The reply is the text of the first choice, or the refusal that the model wrote. An answer that the provider's filter
-    cut is `ContentFiltered`. An empty answer is an answer.
+    The reply is the text of the first choice, or the refusal that the model wrote. ``task`` gives the temperature, and
+    for each prompt format the most tokens of an answer (else 256). ``temperature`` "server" sends none. ``extra_body``
+    holds further fields of every request, or names the JSON file that does; ``headers`` are ``NAME=VARIABLE``, with
+    values from the environment that are never written. ``timeout_s`` is for one whole call: a server that drips bytes
+    does not extend it. Without ``api_key`` a key comes from the environment; a server given by URL needs none.
 
-    Parameters
-    ----------
-    task : Task or None
-        Gives the temperature, and for each prompt format the most tokens of an answer.
-    max_tokens : int or None
-        Overrides the task's limits; 256 where neither says.
-    temperature : float or "task" or "server"
-        "task" (default) is the task's, or 0 without a task; "server" sends none.
-    extra_body : path, mapping or None
-        Further fields of every request, or the JSON file that holds them.
-    headers : sequence of str
-        ``NAME=VARIABLE``: further headers, their values from the environment. They are never written.
-    timeout_s : float
-        Seconds for one whole call: a server that drips bytes does not extend it.
-    api_key : str or None
-        None means ``OPENAI_API_KEY``, at Azure ``AZURE_OPENAI_API_KEY`` or the token in ``AZURE_OPENAI_AD_TOKEN``. A
-        server given by URL needs none.
-    logprobs : bool or None
-        True: ask for log-probabilities, and give scores of the task's labels (`auditor.models.logprobs`). None: ask
-        where the task has labels, and for fewer or none from the first refusal on.
-
-    Attributes
-    ----------
-    changed : mapping of str to str
-        Parameters that the server refused as unsupported, and how they are sent now. What the user asked for stays.
-
-    Raises
-    ------
-    ConfigError
-        No name, no key for the provider, no version for Azure, or a malformed URL.
+    ``logprobs`` asks for log-probabilities, and so for scores of the task's labels; None: where the task has labels,
+    and for fewer or none from the first refusal on. ``changed`` names parameters that the server refused as
+    unsupported, and how they are sent now; those that the user asked for stay.
     """
 
     style: Literal["text", "chat"] = "chat"

@@ -28,7 +28,6 @@ import math
 import numbers
 import os
 import sys
-import typing
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -48,33 +47,14 @@ if TYPE_CHECKING:
 
 Answers = list[str | float | dict[str, float]]
 
-_SEQUENCES = (list, tuple, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection)
-
 
 class PythonFunction(Model):
-    """A Python callable as a model.
+    """A Python callable as a model, or ``"MODULE:FUNCTION"`` (found from the current directory on).
 
-    Parameters
-    ----------
-    target : str or callable
-        ``"MODULE:FUNCTION"`` (found from the current directory on, dots in FUNCTION reach into objects), or the
-        callable itself.
-    deterministic : bool, optional
-        Whether the same text always gets the same answer; by default what the function declares, else False.
-    batch : bool, optional
-        Whether the function takes and returns lists; by default what it declares.
-    style : {"text", "chat"}, optional
-        Whether it reads the bare text (default) or the rendered messages.
-    fingerprint : str, optional
-        A name for the exact state of the model (weights, prompt, version). Only a model with one is cached.
+    What is not given is what the function declares. ``fingerprint`` names the exact state of the model (weights,
+    prompt, version); only a model with one is cached. Raises `ConfigError` where the function cannot be imported or
+    called.
 
-    Raises
-    ------
-    ConfigError
-        The module or function does not exist (near misses are offered), fails at import, or cannot be called.
-
-    Examples
-    --------
     >>> model = PythonFunction(lambda text: "positive", deterministic=True, name="always positive")
     >>> model.style, model.deterministic, model.cacheable
     ('text', True, False)
@@ -157,10 +137,21 @@ class PythonFunction(Model):
             return self._failed(error, value)
 
     def _replies(self, answer: object, value: Any) -> list[Reply | CallError]:
-        return self._split(answer, len(value)) if self._batch else [self._read(answer)]
+        return self._split(answer, len(value)) if self._batch else [self._try_read(answer)]
 
     def _failed(self, error: BaseException, value: Any) -> list[Reply | CallError]:
-        return [self._failure(error)] * (len(value) if self._batch else 1)
+        """Make the error of each request; transient unless the function is declared deterministic."""
+        failure: CallError
+        message = f"{self.name} raised {type(error).__name__}: {error}"
+        if isinstance(error, CallError):
+            failure = error
+        elif isinstance(error, TimeoutError):
+            failure = CallTimeout(message)
+        elif self.deterministic and not isinstance(error, OSError):
+            failure = BadRequest(message)
+        else:
+            failure = ServerFault(message)
+        return [failure] * (len(value) if self._batch else 1)
 
     def _split(self, answer: object, n: int) -> list[Reply | CallError]:
         if isinstance(answer, (str, bytes, Mapping)) or not isinstance(answer, collections.abc.Iterable):
@@ -205,17 +196,6 @@ class PythonFunction(Model):
             " expected a label, a number, (label, scores), {label: probability}, or a list or set of labels"
         )
 
-    def _failure(self, error: BaseException) -> CallError:
-        """Make the error of one request; transient unless the function is declared deterministic."""
-        if isinstance(error, CallError):
-            return error
-        message = f"{self.name} raised {type(error).__name__}: {error}"
-        if isinstance(error, TimeoutError):
-            return CallTimeout(message)
-        if self.deterministic and not isinstance(error, OSError):
-            return BadRequest(message)
-        return ServerFault(message)
-
 
 def load(target: str) -> Any:
     """Import ``MODULE:FUNCTION``, with the current directory first on the import path; raise `ConfigError`."""
@@ -232,21 +212,21 @@ def load(target: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise ConfigError(f"{who}: module {module_name} needs {error.name}, which is not installed") from error
-        near = _offer(module_name, {path.stem for path in Path(here).glob("*.py")})
+        near = _offer(module_name, [path.stem for path in Path(here).glob("*.py")])
         raise ConfigError(f"{who}: no module {module_name} in {here} or among the installed packages.{near}") from error
     except (Exception, SystemExit) as error:
         name = type(error).__name__
         raise ConfigError(f"{who}: importing {module_name} failed with {name}: {error}") from error
     for part in attribute.split("."):
         if not hasattr(value, part):
-            callables = {n for n in dir(value) if not n.startswith("_") and callable(getattr(value, n, None))}
+            callables = [n for n in dir(value) if not n.startswith("_") and callable(getattr(value, n, None))]
             raise ConfigError(f"{who}: {module_name} has no {part!r}.{_offer(part, callables)}")
         value = getattr(value, part)
     return value
 
 
-def _offer(name: str, known: set[str]) -> str:
-    near = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.5)
+def _offer(name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     return f" Did you mean {' or '.join(near)}?" if near else ""
 
 
@@ -281,11 +261,8 @@ def _parameters(function: Callable[..., object]) -> dict[str, inspect.Parameter]
 def _takes_list(function: Callable[..., object]) -> bool:
     """Whether the first parameter is annotated as a list or sequence."""
     first = next(iter(_parameters(function).values()), None)
-    annotation: Any = None if first is None else first.annotation
-    if isinstance(annotation, str):
-        head = annotation.split("[")[0].strip().rpartition(".")[2]
-        return head.lower() in {"list", "tuple", "sequence", "iterable", "collection"}
-    return (typing.get_origin(annotation) or annotation) in _SEQUENCES
+    written = "" if first is None else inspect.formatannotation(first.annotation).strip("'")
+    return written.split("[")[0].rpartition(".")[2].lower() in {"list", "tuple", "sequence", "iterable", "collection"}
 
 
 def _input(prompt: Prompt, style: str, tools: bool = False) -> Any:

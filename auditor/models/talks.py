@@ -7,7 +7,6 @@ journals is the conversation: one answer, whose output holds all of its messages
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,12 +15,14 @@ from auditor.core.errors import BudgetExceeded, CallError, ContentFiltered
 from auditor.core.protocols import Model
 from auditor.core.talk import Call, Message, Said, Tool
 from auditor.core.types import Prompt, Request, Response, Usage
-from auditor.models.attempts import Key, Known, failure
+from auditor.models.attempts import Key, failure
+from auditor.models.budget import Budget
 from auditor.models.client import Client, Queue
 from auditor.models.reply_cache import Cache
 
 NO_TOOL = "error: there is no tool of this name"
 NO_JSON = "error: the arguments are no JSON object"
+LAYERS = ("concurrency", "retry", "clock", "sleep")  # of the client that asks the single questions
 
 
 class _Play:
@@ -105,23 +106,17 @@ class Talks(Client):
 
     what = "conversations with"
 
-    def __init__(
-        self,
-        model: Model,
-        *,
-        cache: Cache | None,
-        answered: Known | None = None,
-        on_response: Callable[[Response], None] | None = None,
-        remember: bool = True,
-        keep: Callable[[str, str], bool] | None = None,
-        give_up: bool = False,
-        **layers: Any,
-    ) -> None:
-        whole: dict[str, Any] = {"answered": answered, "on_response": on_response, "keep": keep}
-        super().__init__(model, cache=None, remember=remember, give_up=give_up, **whole, **layers)
-        self._fresh: dict[Key, Response] = {}  # answers and failures of single questions that nobody took yet
+    def __init__(self, model: Model, *, cache: Cache | None, budget: Budget, **options: Any) -> None:
+        super().__init__(model, cache=None, budget=budget, **options)
+        self._fresh: dict[Key, Response] = {}  # answers and failures of single questions that were not taken yet
+        layers = {name: value for name, value in options.items() if name in LAYERS}
         self._single = Client(
-            model, cache=cache, on_response=self._note, keep=lambda text, format: bool(text.strip()), **layers
+            model,
+            cache=cache,
+            budget=budget,
+            on_response=self._note,
+            keep=lambda text, format: bool(text.strip()),
+            **layers,
         )
         self.counts = self._single.counts
 

@@ -52,28 +52,19 @@ STATUSES: Mapping[int, type[CallError]] = {
     429: RateLimited,
     **dict.fromkeys((504, 524), CallTimeout),  # of a gateway in front of a slow server
 }
-# By class name, looked up along the bases of what was raised: SDKs of providers (many share these names), LangChain,
-# Python. What a status says better is not here.
+# Errors that carry no HTTP status, by class name, looked up along the bases: SDKs of providers, LangChain, Python.
 _ERRORS: Mapping[type[CallError], str] = {
-    AuthFailed: """AuthenticationError PermissionDeniedError NotFoundError OAuthError SubjectTokenProviderError
-        ModelAuthenticationError ModelPermissionDeniedError ModelNotFoundError""",
-    BadRequest: """BadRequestError UnprocessableEntityError ModelInvalidRequestError NotImplementedError
-        UnicodeEncodeError""",
+    AuthFailed: """OAuthError SubjectTokenProviderError ModelAuthenticationError ModelPermissionDeniedError
+        ModelNotFoundError""",
+    BadRequest: "OpenAIError ModelInvalidRequestError NotImplementedError UnicodeEncodeError",
     PromptTooLong: "ContextOverflowError",
     RateLimited: "RateLimitError ModelRateLimitError",
     CallTimeout: "APITimeoutError TimeoutException TimeoutError ModelTimeoutError",
-    ServerFault: "ConflictError InternalServerError WebSocketQueueFullError WebSocketConnectionClosedError",
-    BadResponse: """APIResponseValidationError LengthFinishReasonError InvalidWebhookSignatureError JSONDecodeError
-        OutputParserException""",
+    ServerFault: "APIError",
+    BadResponse: "APIResponseValidationError LengthFinishReasonError JSONDecodeError OutputParserException",
     ContentFiltered: "ContentFilterFinishReasonError",
 }
 ERRORS: Mapping[str, type[CallError]] = {name: kind for kind, names in _ERRORS.items() for name in names.split()}
-# Of those that have neither such a name nor a status; the first base decides.
-ROOTS: Mapping[str, type[CallError]] = {
-    **dict.fromkeys(("APIError", "APIConnectionError", "ModelAPIError", "ModelConnectionError"), ServerFault),
-    "APIStatusError": BadRequest,
-    "OpenAIError": BadRequest,  # what the SDK refuses before it sends anything
-}
 
 
 class Elsewhere(AuthFailed):
@@ -169,19 +160,17 @@ def of_status(status: int, code: str = "", text: object = "") -> type[CallError]
 def kind_of(error: BaseException) -> tuple[type[CallError], float | None]:
     """Return our kind of error for what an SDK raised, and how long its server asks to wait.
 
-    By its code, else the name of its class or a base, else its HTTP status; else it is a passing fault of the server.
+    By its code, else its HTTP status, else the name of its class or a base; else it is a passing fault of the server.
     """
     if isinstance(error.__cause__, CallError):
         return type(error.__cause__), None  # of our own client
     code = next((c for c in _held(error, "code") if isinstance(c, str)), "")
-    names = [c.__name__ for c in type(error).__mro__]
-    kind = next((ERRORS[name] for name in names if name in ERRORS), None)
     status = _status(error)
-    if code in FILTER_CODES | NO_ACCESS_CODES:
-        kind = of_status(0, code)
-    elif kind is None and status is not None:
-        kind = of_status(status)
-    kind = kind or next((ROOTS[name] for name in names if name in ROOTS), ServerFault)
+    if status is not None or code in FILTER_CODES | NO_ACCESS_CODES:
+        kind = of_status(status or 0, code)
+    else:
+        names = (c.__name__ for c in type(error).__mro__)
+        kind = next((ERRORS[name] for name in names if name in ERRORS), ServerFault)
     if kind is BadRequest and TOO_LONG.search(f"{code} {error}"):
         kind = PromptTooLong
     response = next(_held(error, "response"), None)
@@ -193,7 +182,7 @@ def _status(error: BaseException) -> int | None:
     for place in (error, *_held(error, "response"), *_held(error, "__cause__")):
         for field in ("status_code", "http_status", "status"):
             value = getattr(place, field, None)
-            if isinstance(value, int) and not isinstance(value, bool) and 100 <= value < 600:
+            if isinstance(value, int) and not isinstance(value, bool) and 400 <= value < 600:
                 return value
     return None
 
@@ -241,11 +230,7 @@ def wait_s(kind: type[CallError], headers: object) -> float | None:
 
 
 def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
-    """Return the seconds to wait that a response asks for, or None.
-
-    Reads ``retry-after-ms``, and ``retry-after`` as seconds or as an HTTP date (RFC 9110, section 10.2.3). Names are in
-    lower case, or case-insensitive.
-    """
+    """Return the seconds of ``retry-after-ms`` or ``retry-after`` (also an HTTP date, RFC 9110 section 10.2.3)."""
     for name, scale in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         value = (headers.get(name) or "").strip()
         if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value):

@@ -232,7 +232,7 @@ def score(path: Path, responses: Path, *, observe: Observer = silent) -> Result:
     plan = Plan.from_dict(stored.plan["plan"]).but(models=(f"recorded:{responses}",), cache=False)
     parts = prepare(plan, models=[models.make(plan.models[0], task=None)], cases=stored.cases())
     fingerprints = plan_record(parts)["fingerprints"]
-    if not (path / "run.json").exists() and not stored.has_responses():
+    if not stored.has_record() and next(stored.responses(), None) is None:
         folder = RunFolder.open(path, write=True)
     else:
         about = {**stored.plan, "plan": plan.as_dict(), "fingerprints": fingerprints, "scored_from": path.name}

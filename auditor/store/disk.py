@@ -1,7 +1,4 @@
-"""The files of a run folder: the lines of journals as bytes, whole files in one step, locks, errors that say where.
-
-The fields of the lines are the run folder contract; msgspec makes and reads their bytes.
-"""
+"""The files of a run folder: lines of journals as bytes, whole files in one step, locks, errors that say where."""
 
 from __future__ import annotations
 
@@ -11,9 +8,8 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
@@ -48,7 +44,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def write_error(path: Path, error: OSError) -> UserError:
-    """The user's view of a failed write: what, where, and what to do next."""
+    """Return the user's view of a failed write."""
     if error.errno in _FULL:
         return UserError(
             f"cannot write {path}: the disk (or the quota) is full. What was written before is kept. "
@@ -60,15 +56,14 @@ def write_error(path: Path, error: OSError) -> UserError:
 
 
 def read_error(path: Path, error: OSError) -> RunFolderError:
-    """The user's view of a failed read."""
+    """Return the user's view of a failed read."""
     return RunFolderError(f"cannot read {path}: {error.strerror or error}")
 
 
 def hold(path: Path, what: str, *, wait_s: float = 0.0) -> Lock:
-    """Hold a lock file, for which the operating system lets go when the process ends, however it ends.
+    """Hold a lock file until the process ends, however it ends; the file itself may stay.
 
-    The file itself may stay behind: only a living process holds the lock. `RunFolderError`, about ``what`` it guards,
-    where another process holds it for longer than ``wait_s`` seconds.
+    Raises `RunFolderError`, about ``what`` it guards, where another process holds it for longer than ``wait_s``.
     """
     lock = filelock.FileLock(path, timeout=wait_s, thread_local=False)
     try:
@@ -83,20 +78,13 @@ def hold(path: Path, what: str, *, wait_s: float = 0.0) -> Lock:
 
 
 def write_json(path: Path, value: Mapping[str, object]) -> None:
-    """Write plain data as a JSON file in one step: readers see the old file or the new one, never half.
-
-    Raises `ValueError` where a number is NaN or infinite, and `UserError` where the file cannot be written.
-    """
+    """Write plain data as a JSON file in one step; raise `ValueError` where a number is NaN or infinite."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1)
-    try:
-        data = text.encode()
-    except UnicodeEncodeError:  # a lone surrogate
-        data = json.dumps(value, allow_nan=False, indent=1).encode()
-    write_bytes(path, data + b"\n")
+    write_bytes(path, text.encode("utf-8", "backslashreplace") + b"\n")  # JSON escapes a lone surrogate in the same way
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file in one step; raises `UserError` if it cannot be written."""
+    """Write a file in one step: readers see the old file or the new one, never half."""
     beside = path.with_name(path.name + ".new")
     try:
         with beside.open("wb") as file:
@@ -180,10 +168,7 @@ def check_format(path: Path, record: Mapping[str, object]) -> None:
 
 
 class VariantLine(msgspec.Struct, omit_defaults=True):
-    """An original, or a variant with what its check said.
-
-    ``valid`` is False only where a check found it so; ``status`` stands where a check could not decide.
-    """
+    """An original, or a variant with its check: ``valid`` is False where one says so, ``status`` where it is unsure."""
 
     id: str
     input: Input
@@ -263,11 +248,7 @@ VERDICT = msgspec.json.Decoder(Verdict)
 
 
 def encode(value: object) -> bytes:
-    """``value`` as JSON in UTF-8.
-
-    Two surrogates that are one character become it, as they would when the line is read back; lines with one alone
-    are escaped to ASCII.
-    """
+    """Return ``value`` as JSON in UTF-8; two surrogates of one character become it, lines with one alone are ASCII."""
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:
@@ -287,33 +268,31 @@ def case_line(case: Case, checks: Mapping[str, Check]) -> bytes:
 
 
 def _variant(one: Variant, check: Check | None) -> VariantLine:
-    line: Callable[..., VariantLine] = partial(VariantLine, one.id, one.input, one.groups, one.order, one.edits)
+    facts = one.id, one.input, one.groups, one.order, one.edits
     if check is None:
-        return line(True, "no validity check was run", None)
-    if check.status == "unknown":
-        return line(True, check.reason, check.check, "unknown")
-    return line(check.status == "valid", check.reason, check.check)
+        return VariantLine(*facts, True, "no validity check was run", None)
+    status: Literal["unknown"] | UnsetType = "unknown" if check.status == "unknown" else UNSET
+    return VariantLine(*facts, check.status != "invalid", check.reason, check.check, status)
 
 
 def prompt_line(variant_id: str, prompt: Prompt) -> bytes:
     """One line of ``prompts.jsonl``."""
-    if prompt.text is not None:
-        return encode(PromptLine(variant_id, prompt.format, prompt.sha256, prompt.text))
-    return encode(PromptLine(variant_id, prompt.format, prompt.sha256, messages=prompt.messages or ()))
+    asked = {"messages": prompt.messages or ()} if prompt.text is None else {"input": prompt.text}
+    return encode(PromptLine(variant_id, prompt.format, prompt.sha256, **asked))
 
 
 def response_line(response: Response) -> bytes:
     """One line of ``responses.jsonl``: of ``output`` and ``error`` one is null."""
     numbers = (response.latency_s, response.cost_usd or 0, *(response.scores or {}).values())
-    return _finite(response, numbers)
+    return _finite(response, *numbers)
 
 
 def verdict_line(verdict: Verdict) -> bytes:
     """One line of ``verdicts.jsonl``."""
-    return _finite(verdict, (verdict.distance or 0,))
+    return _finite(verdict, verdict.distance or 0)
 
 
-def _finite(value: Response | Verdict, numbers: tuple[float, ...]) -> bytes:
+def _finite(value: Response | Verdict, *numbers: float) -> bytes:
     if not all(map(isfinite, numbers)):
         raise ValueError(f"a number that is not finite cannot be written: {value!r}")
     return encode(value)

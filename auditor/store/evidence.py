@@ -24,30 +24,32 @@ JUDGE = "judge."  # how the ids of what a judge of texts was asked begin
 
 
 class Records(Generic[T]):
-    """The records of a journal by what a field holds; by ``part`` of it, where records that share this come in runs.
+    """The records of a journal by a field, or by ``part`` of it where records that share this come in runs.
 
-    The file is indexed in one pass when it is first searched. It opens when needed, and nobody has to close it.
+    The file is indexed in one pass when it is first searched. It opens when needed and closes with this object.
     """
 
     def __init__(self, path: Path, decoder: Decoder[T], field: str, part: Callable[[str], str] | None = None) -> None:
         self._path, self._decoder, self._field, self._part = path, decoder, field, part
-        self._opened: list[BinaryIO] = []
-        weakref.finalize(self, _close, self._opened)
+
+    @cached_property
+    def _file(self) -> BinaryIO:
+        try:
+            file = self._path.open("rb")
+        except OSError as error:
+            raise read_error(self._path, error) from error
+        weakref.finalize(self, file.close)
+        return file
 
     def at(self, offset: int) -> Iterator[T]:
         """Yield the records from a byte of the file on."""
         while True:
-            if not self._opened:
-                try:
-                    self._opened.append(self._path.open("rb"))
-                except OSError as error:
-                    raise read_error(self._path, error) from error
-            self._opened[0].seek(offset)
-            line = self._opened[0].readline()
+            self._file.seek(offset)
+            line = self._file.readline()
             if not line.endswith(b"\n"):
                 return
             offset += len(line)
-            yield decode(line, self._decoder, self._path)
+            yield decode(line, self._decoder, self._path, self._path)
 
     def find(self, key: str) -> Iterator[T]:
         """Yield the records of a key in the order written."""
@@ -58,10 +60,6 @@ class Records(Generic[T]):
                 yield record
                 if self._part is None:
                     break
-
-    def close(self) -> None:
-        """Close the file; it opens again when needed."""
-        _close(self._opened)
 
     @cached_property
     def _index(self) -> Index:
@@ -80,16 +78,8 @@ class Records(Generic[T]):
         return value if self._part is None else self._part(value)
 
 
-def _close(opened: list[BinaryIO]) -> None:
-    while opened:
-        opened.pop().close()
-
-
 class Answers:
-    """The answers of one model in a journal, by question, so that clients ask nothing twice.
-
-    Only offsets stay in memory; each answer is read from the disk again.
-    """
+    """The answers of one model in a journal, by question; only offsets stay in memory."""
 
     def __init__(self, path: Path, model: str) -> None:
         self._records, self._model = Records(path, RESPONSE, "prompt_sha256"), model
@@ -116,15 +106,10 @@ class Answers:
 
 
 class Evidence:
-    """Random access to the records of a run, for reports.
+    """Random access to the records of a run, for reports; only offsets stay in memory.
 
-    Only offsets stay in memory; each answer is read from the disk again. The folder must not be written meanwhile.
-    ``owner`` is kept as long as this object.
-
-    Raises
-    ------
-    RunFolderError
-        A method was asked for an id that the folder does not hold, or a line cannot be read.
+    The folder must not be written meanwhile; ``owner`` is kept as long as this object. An unknown id raises
+    `RunFolderError`.
     """
 
     def __init__(self, path: Path, owner: object = None) -> None:
@@ -164,10 +149,9 @@ class Evidence:
         return [line.prompt() for line in self._prompts.find(_start(variant_id)) if line.variant_id == variant_id]
 
     def responses(self, variant_id: str) -> list[Response]:
-        """The answers to this variant's prompts, by model, format and replicate.
+        """Return the answers to this variant's prompts, by model, format and replicate; the later of two counts.
 
-        Variants with equal prompts share their answers; of two for one question the later one counts. Each
-        answer names the format and the variant that it is given for here.
+        Variants with equal prompts share answers; each names the variant and format that it is given for here.
         """
         formats: dict[str, list[str]] = {}
         for prompt in self.prompts(variant_id):
@@ -187,13 +171,6 @@ class Evidence:
     def verdicts(self, variant_id: str) -> list[Verdict]:
         """The verdicts on this variant, one for each model and format."""
         return [verdict for verdict in self._verdicts.find(_start(variant_id)) if verdict.variant_id == variant_id]
-
-    def close(self) -> None:
-        """Close the files; they open again when needed."""
-        for records in (self._cases, self._prompts, self._responses, self._verdicts):
-            records.close()
-
-    # -- inside -------------------------------------------------------------------------------------------
 
     def _read_case(self, case_id: str) -> tuple[Case, dict[str, Check]] | None:
         line = next(self._cases.find(case_id), None)

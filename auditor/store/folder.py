@@ -23,7 +23,7 @@ from auditor.store import disk, redact
 from auditor.store.disk import CASE, PROMPT, RESPONSE, VERDICT, Lock, file_sha256
 from auditor.store.evidence import Answers, Evidence
 from auditor.store.index import Index, short
-from auditor.store.journal import Head, Journal, genesis, read, records, register, scan
+from auditor.store.journal import Head, Journal, genesis, records, register, scan
 
 PLAN, RUN = "plan.json", "run.json"
 CASES, PROMPTS, RESPONSES, VERDICTS = "cases.jsonl", "prompts.jsonl", "responses.jsonl", "verdicts.jsonl"
@@ -37,19 +37,9 @@ ToWrite = tuple[Case, Mapping[str, Check], bytes | None]  # a case, its checks, 
 class RunFolder:
     """One run on disk. Make one with `create`, come back to it with `open`.
 
-    Attributes
-    ----------
-    path : Path
-        The folder; its name is the run id.
-    plan : dict
-        ``plan.json`` as plain data.
-    plan_sha256 : str
-        The digest of the plan, from which the hash chains of the journals start.
-    temporary : bool
-        Whether the folder goes with this object.
+    ``plan`` is ``plan.json`` as plain data; the hash chains of the journals start from its digest. ``temporary``: the
+    folder goes with this object.
 
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as root:
     ...     with RunFolder.create(Path(root), {"task": "sentiment"}) as folder:
@@ -91,20 +81,9 @@ class RunFolder:
                 "Run the audit again without --redact, from the same --data"
             )
 
-    # -- making and opening ---------------------------------------------------------------------------
-
     @classmethod
     def create(cls, root: Path, plan: Mapping[str, object], *, now: datetime | None = None) -> Self:
-        """Make a new run folder under ``root``, with ``plan.json`` in it, and enter it in the register.
-
-        ``plan`` is everything that shapes the run, as plain data without NaN; ``format_version``, ``tool_version``,
-        ``run_id`` and ``created`` are added. ``now`` is the time for the run id.
-
-        Raises
-        ------
-        UserError
-            The folder cannot be written.
-        """
+        """Make a new run folder under ``root`` from a plan without NaN, and enter it in the register."""
         moment = (now or datetime.now(UTC)).astimezone(UTC)
         nonce = digest([dict(plan), moment.isoformat(), os.getpid()])[:6]
         path = disk.new_folder(root, f"{moment:%Y%m%d-%H%M%S}-{nonce}")
@@ -132,15 +111,9 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path | str, *, write: bool = False) -> Self:
-        """Come back to a run folder.
+        """Come back to a run folder; with ``write``, to resume the run: take the lock and index what is there.
 
-        With ``write``, to resume the run: takes the lock, cuts off a torn last line, and indexes what is there.
-
-        Raises
-        ------
-        RunFolderError
-            There is no such folder, it is not a run folder, it is of a newer format, or another process
-            writes it.
+        Raises `RunFolderError` where it is not a run folder, is of a newer format, or another process writes it.
         """
         path = Path(path)
         if not path.is_dir():
@@ -150,9 +123,7 @@ class RunFolder:
         plan = disk.read_json(path / PLAN)
         disk.check_format(path / PLAN, plan)
         if (path / CASES).with_suffix("").is_dir():
-            raise RunFolderError(
-                f"{path} has journals in Parquet (--journal), which this version no longer reads. Run the audit again"
-            )
+            raise RunFolderError(f"{path} has journals in Parquet, which this version no longer reads. Run it again")
         lock = disk.hold(path / ".lock", f"the run folder {path}") if write else None
         folder = cls(path, plan, lock=lock)
         if write:
@@ -164,15 +135,10 @@ class RunFolder:
                 raise
         return folder
 
-    # -- writing ----------------------------------------------------------------------------------------
-
     def add_cases(self, cases: Iterable[ToWrite]) -> int:
-        """Write several cases at once; returns how many were not there yet.
+        """Write several cases; return how many were not there yet.
 
-        Raises
-        ------
-        RunFolderError
-            A case is there with another content: what makes cases has changed since the run began.
+        Raises `RunFolderError` where a case is there with another content.
         """
         return self._add_new(CASES, map(self._case, cases))
 
@@ -180,8 +146,7 @@ class RunFolder:
         case, checks, line = item
         if self.redact:
             case, checks, line = redact.case(case), redact.checks(checks), None
-        if line is None:
-            line = disk.case_line(case, checks)
+        line = line or disk.case_line(case, checks)
         return case.id, short(line), line, f"case {case.id}"
 
     def add_prompt(self, variant_id: str, prompt: Prompt) -> bool:
@@ -189,19 +154,14 @@ class RunFolder:
         return self.add_prompts([(variant_id, prompt)]) == 1
 
     def add_prompts(self, prompts: Iterable[tuple[str, Prompt]]) -> int:
-        """Write several (variant id, prompt) at once; returns how many were not there yet."""
+        """Write several (variant id, prompt); return how many were not there yet."""
         return self._add_new(PROMPTS, map(self._prompt, prompts))
 
     def _prompt(self, item: tuple[str, Prompt]) -> tuple[str, int, bytes, str]:
         variant_id, prompt = item
-        if self.redact:
-            prompt = redact.prompt(prompt)
-        return (
-            _asked(variant_id, prompt),
-            short(prompt.sha256),
-            disk.prompt_line(variant_id, prompt),
-            f"the prompt of {variant_id} (format {prompt.format})",
-        )
+        line = disk.prompt_line(variant_id, redact.prompt(prompt) if self.redact else prompt)
+        what = f"the prompt of {variant_id} (format {prompt.format})"
+        return _asked(variant_id, prompt), short(prompt.sha256), line, what
 
     def add_response(self, response: Response) -> None:
         """Write one answer. A later one for the same model, prompt and replicate takes its place."""
@@ -231,9 +191,7 @@ class RunFolder:
             raise disk.write_error(target, error) from error
 
     def write_run(self, record: Mapping[str, Any]) -> None:
-        """Write ``run.json`` in one step, and enter the end of the run in the register.
-
-        ``journal`` (records and last hash of each file) is added to the record.
+        """Write ``run.json`` with the heads of the journals, and enter the end of the run in the register.
 
         Values of the record may be dataclasses and structs. Raises `ValueError` where a number is NaN or infinite.
         """
@@ -269,16 +227,10 @@ class RunFolder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # -- reading ----------------------------------------------------------------------------------------
-
     def cases(self) -> Iterator[tuple[Case, dict[str, Check]]]:
         """Each case with the checks of its variants, in the order written."""
         for line in records(self.path / CASES, CASE):
             yield line.case(), line.checks()
-
-    def prompts(self) -> Iterator[tuple[str, Prompt]]:
-        """Variant id and prompt, in the order written."""
-        return ((line.variant_id, line.prompt()) for line in records(self.path / PROMPTS, PROMPT))
 
     def responses(self) -> Iterator[Response]:
         """All answers, in the order written; of two for one question the later one counts."""
@@ -299,10 +251,6 @@ class RunFolder:
         """All verdicts, in the order written."""
         return records(self.path / VERDICTS, VERDICT)
 
-    def has_responses(self) -> bool:
-        """Whether any answer was journaled."""
-        return next(iter(read(self.path / RESPONSES)), None) is not None
-
     def has_record(self) -> bool:
         """Whether the run came to its ``run.json``."""
         return (self.path / RUN).is_file()
@@ -310,7 +258,7 @@ class RunFolder:
     def record(self) -> dict[str, Any]:
         """``run.json`` as plain data; `RunFolderError` where it is of a newer format, or there is none yet."""
         path = self.path / RUN
-        if not path.is_file():
+        if not self.has_record():
             raise RunFolderError(f"{path} is missing: the run did not end. Finish it with: audit resume {self.path}")
         record = disk.read_json(path)
         disk.check_format(path, record)
@@ -332,8 +280,6 @@ class RunFolder:
         except (AttributeError, KeyError, TypeError) as error:
             raise RunFolderError(f"{self.path / RUN} does not say how its journals end: it was changed") from error
 
-    # -- inside -------------------------------------------------------------------------------------------
-
     def _journal(self, name: str) -> Journal:
         if self._lock is None:
             raise ValueError(f"{self.path} is not open for writing")
@@ -343,19 +289,19 @@ class RunFolder:
 
     def _add_new(self, name: str, items: Iterable[tuple[str, int, bytes, str]]) -> int:
         """Write the lines that are not there yet; ``items`` are (key, digest of the content, line, what it is)."""
-        fresh = [line for key, content, line, what in items if self._is_new(name, key, content, what)]
+        fresh = []
+        for key, content, line, what in items:
+            known = self._written[name].claim(short(key), content)
+            if known is None:
+                fresh.append(line)
+            elif known != content:
+                raise RunFolderError(
+                    f"{what} is not what {self.path / name} holds: the texts, dictionaries, prompts, answers or "
+                    f"this tool have changed since the run began. Undo the change, or start a new run"
+                )
         if fresh:
             self._journal(name).extend(fresh)
         return len(fresh)
-
-    def _is_new(self, name: str, key: str, content: int, what: str) -> bool:
-        known = self._written[name].claim(short(key), content)
-        if known is not None and known != content:
-            raise RunFolderError(
-                f"{what} is not what {self.path / name} holds: the texts, dictionaries, prompts, answers or "
-                f"this tool have changed since the run began. Undo the change, or start a new run"
-            )
-        return known is None
 
     def _index(self) -> None:
         for name in GROWING:

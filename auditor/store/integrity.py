@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,7 +14,6 @@ from auditor.store.disk import file_sha256, read_error
 from auditor.store.folder import CASES, GROWING, JOURNALS, PLAN, PROMPTS, REPORT, RESPONSES, RUN, VERDICTS, RunFolder
 from auditor.store.journal import REGISTER, Event, Head, events, genesis, intact, link_of, read
 
-_IN_REGISTER = f"the SHA-256 is that in {REGISTER}."
 ProblemKind = Literal["changed", "missing", "reordered", "torn", "other-plan"]
 
 
@@ -36,10 +35,9 @@ class Problem:
 
 
 def verify(path: Path, start: str, head: Head | None = None) -> list[Problem]:
-    """Recompute the chain of a journal; empty if each line is intact and follows from the one before.
+    """Recompute the chain of a journal, in one pass; return what is wrong.
 
-    A file that is not there is an empty journal. Without ``head``, what it should end with, lines missing at the end
-    are not seen. One pass; memory grows with the number of problems only.
+    A missing file is an empty journal. Without ``head``, lines missing at the end are not seen.
     """
     problems: list[Problem] = []
     number, seq, last, known = 0, 0, start, True  # known: whether ``last`` is the hash of record seq - 1
@@ -88,13 +86,9 @@ def verify(path: Path, start: str, head: Head | None = None) -> list[Problem]:
 
 
 def verify_folder(path: Path) -> list[Problem]:
-    """Everything that can be seen to be wrong with a run folder.
+    """Return everything that can be seen to be wrong with a run folder; `LIMITS` says what this cannot show.
 
-    Recomputes the hash chain of each journal from ``plan.json`` on, compares its end with ``run.json``,
-    compares the plan and the files beside it with the hashes that ``run.json`` names, compares both with the
-    register of runs beside the folder, and looks for answers and verdicts that nothing was asked for.
-
-    The folder is only read. `LIMITS` says what this cannot show.
+    Checks the chain of each journal, the hashes in ``run.json`` and the register, and that all answers were asked for.
     """
     folder = RunFolder.open(path)
     problems = _chains(folder, folder.heads())
@@ -113,14 +107,9 @@ LIMITS = (
 
 
 def require_intact(path: Path) -> None:
-    """Refuse to go on with a run folder, or to show it, where something in it was changed.
+    """Raise `RunFolderError` where something in a run folder was changed.
 
     Of a run that was cut off after an end, only what that end named is compared: the journals grew since.
-
-    Raises
-    ------
-    RunFolderError
-        Something was changed; the message names the first place.
     """
     folder = RunFolder.open(path)
     own = _events(folder)
@@ -192,44 +181,33 @@ def _hashes(path: Path, numbers: set[int]) -> dict[int, str]:
 
 
 def checked(path: Path) -> list[str]:
-    """What `verify_folder`, which saw nothing wrong, had to look at: a folder without records is not called intact."""
+    """Return what `verify_folder`, which saw nothing wrong, had to look at."""
     folder = RunFolder.open(path)
     records = {name: sum(1 for _ in read(folder.path / name)) for name in JOURNALS}
-    full = [f"{name} ({plural(n, 'record')})" for name, n in records.items() if n]
-    empty = [name for name, n in records.items() if not n]
     source = (folder.record().get("provenance") or {}) if folder.has_record() else {}
     own = _events(folder)
-    by_run, by_register = "plan_sha256" in source, any(e.plan_sha256 for e in own)
-    named_by = " and ".join(name for name, there in ((RUN, by_run), (REGISTER, by_register)) if there)
-    nothing = f"{PLAN}: nothing names its SHA-256, so it was not checked by itself."
-    sentences = [f"{PLAN}: the SHA-256 is that in {named_by}." if named_by else nothing]
-    if folder.has_record():
-        unnamed = f"not checked: no {REGISTER} next to the folder names its SHA-256."
-        sentences.append(f"{RUN}: {_IN_REGISTER if any(e.run_sha256 for e in own) else unnamed}")
-    sentences += [f"{name}: the SHA-256 is that in {RUN}." for name in sorted(source.get("files") or {})]
-    if full:
-        sentences.append(f"Journals: every line is as it was written in {', '.join(full)}.")
-    if empty:
-        sentences.append(f"Empty journals, in which there was nothing to check: {', '.join(empty)}.")
-    if (folder.path / REPORT).is_file():
-        unnamed = "not checked: nothing names its SHA-256."
-        sentences.append(f"{REPORT}: {_IN_REGISTER if any(e.report_sha256 for e in own) else unnamed}")
-    return sentences + _history(folder, own)
-
-
-def _history(folder: RunFolder, own: Sequence[Event]) -> list[str]:
-    """How often the run ended, as the register tells it, or that none does."""
+    named = {
+        PLAN: {RUN: "plan_sha256" in source, REGISTER: any(e.plan_sha256 for e in own)},
+        RUN: {REGISTER: any(e.run_sha256 for e in own)},
+        **{name: {RUN: True} for name in sorted(source.get("files") or {})},
+        REPORT: {REGISTER: any(e.report_sha256 for e in own)},
+    }
+    sentences = []
+    for name, places in named.items():
+        by = " and ".join(place for place, there in places.items() if there)
+        told = f"the SHA-256 is that in {by}." if by else "not checked: nothing names its SHA-256."
+        if (folder.path / name).is_file():
+            sentences.append(f"{name}: {told}")
+    lines = ", ".join(f"{name} ({plural(n, 'record')})" for name, n in records.items())
+    sentences.append(f"Journals: every line is as it was written in {lines}.")
     if not own:
-        why = f"there is no {REGISTER} next to the folder"
-        if (folder.path.parent / REGISTER).is_file():
-            why = f"{REGISTER} next to the folder does not name this run"
-        return [f"NOT CHECKED: {why}: whether the run ended before, or was made anew, cannot be seen."]
-    ends = [
-        f"End {n}: {event.time}, {event.status or 'no status'}, SHA-256 of {RUN} {event.run_sha256}."
-        for n, event in enumerate((e for e in own if e.event == "ended"), 1)
-    ]
+        why = f"no {REGISTER} next to the folder names this run"
+        return [*sentences, f"NOT CHECKED: {why}: whether the run ended before, or was made anew, cannot be seen."]
+    ends = [e for e in own if e.event == "ended"]
     resumed = plural(sum(e.event == "resumed" for e in own), "time")
-    return [f"The register names {plural(len(ends), 'end')} of this run, which was resumed {resumed}.", *ends]
+    sentences.append(f"The register names {plural(len(ends), 'end')} of this run, which was resumed {resumed}.")
+    sentences += [f"End {n}: {e.time}, {e.status}, SHA-256 of {RUN} {e.run_sha256}." for n, e in enumerate(ends, 1)]
+    return sentences
 
 
 def _register(folder: RunFolder) -> list[Problem]:

@@ -5,10 +5,9 @@ Each line is the JSON of a record (no white space, UTF-8) with three further fie
 in hexadecimal, byte for byte as the line stands. The first ``prev`` is the `genesis` value, which ties the file to its
 name and to the plan of its run. The order of the other fields is free: run folders of format 1 have them sorted.
 
-The chain shows order and integrity after the fact. It does not show that lines at the end are missing, or
-that a whole file was made anew: for that the number of lines and the last hash are kept in ``run.json``.
-Nor can it show runs that were begun and thrown away: the register ``runs.jsonl`` beside the run folders, a journal
-too, has each run when it starts and when it ends. A start without an end was aborted, or is still going on.
+The chain does not show that lines at the end are missing, or that a whole file was made again: ``run.json`` has the
+number of lines and the last hash. The register ``runs.jsonl`` next to the run folders, a journal too, has each run when
+it starts and when it ends.
 """
 
 from __future__ import annotations
@@ -74,23 +73,11 @@ def chained(record: Mapping[str, object] | bytes, seq: int, prev: str) -> tuple[
 
 
 class Journal:
-    """Writes one journal file; continues where an earlier process stopped.
+    """Write one journal file; ``start`` is its `genesis` value. A torn last line of an earlier process is cut off.
 
-    A last line without line end (the process was killed while it wrote) is cut off. Each call of `append`
-    and `extend` hands its lines to the operating system before it returns, so that nothing of them is lost
-    if the process is killed.
+    Lines are with the operating system when `append` or `extend` returns, so that a kill loses none of them. Raises
+    `RunFolderError` where the last line was changed or belongs to another plan, `UserError` for a failed write.
 
-    The file is made if it is not there; ``start`` is its `genesis` value.
-
-    Raises
-    ------
-    RunFolderError
-        The last line was changed, or belongs to another plan.
-    UserError
-        The file cannot be written.
-
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "cases.jsonl"
@@ -123,10 +110,7 @@ class Journal:
         self.extend((record,))
 
     def extend(self, records: Iterable[Mapping[str, object] | bytes], *, places: list[int] | None = None) -> None:
-        """Write records, in batches of about 256 KiB: constant memory for any number of them.
-
-        They are plain, or JSON objects that are encoded already; ``places`` gets where each begins, in bytes.
-        """
+        """Write records, plain or encoded, in batches of about 256 KiB; ``places`` gets where each begins."""
         seq, prev = self._seq, self._prev
         lines: list[bytes] = []
         waiting = 0
@@ -170,12 +154,16 @@ class Journal:
     def _write(self, data: bytes, seq: int, prev: str) -> None:
         if not self._open:
             raise ValueError(f"{self.path} is closed")
-        if not self._there():  # the system takes lines of a deleted file without a word
+        try:  # the system takes lines of a deleted file without a word
+            there = os.path.samestat(os.fstat(self._fd), os.stat(self.path))
+        except OSError:
+            there = False
+        if not there:
             raise write_error(self.path, FileNotFoundError(errno.ENOENT, "deleted"))
-        view = memoryview(data)
         try:
-            while view:
-                view = view[os.write(self._fd, view) :]
+            left = data
+            while left:
+                left = left[os.write(self._fd, left) :]
         except OSError as error:
             # Take back what was written of this batch: a later try must not follow half a line.
             os.ftruncate(self._fd, self._size)
@@ -184,33 +172,18 @@ class Journal:
         self._size += len(data)
         self._seq, self._prev = seq, prev
 
-    def _there(self) -> bool:
-        """Whether the file that is written is still the one at its path."""
-        try:
-            return os.path.samestat(os.fstat(self._fd), os.stat(self.path))
-        except OSError:
-            return False
-
 
 def _resume(path: Path, fd: int, start: str) -> tuple[int, str, int]:
     """Next ``seq``, last hash and size of a file, once a torn last line is cut off."""
-    size = os.lseek(fd, 0, os.SEEK_END)
-    tail, begin = b"", size
-    while begin > 0 and tail.count(b"\n") < 2:
-        begin = max(0, begin - (1 << 16))
-        os.lseek(fd, begin, os.SEEK_SET)
-        chunk = b""
-        while len(chunk) < size - begin - len(tail):
-            chunk += os.read(fd, size - begin - len(tail) - len(chunk))
-        tail = chunk + tail
-    whole = tail.rfind(b"\n") + 1
-    if begin + whole < size:
-        size = begin + whole
-        os.ftruncate(fd, size)
+    size, line = 0, b""
+    with path.open("rb") as file:
+        for one in file:
+            if one.endswith(b"\n"):
+                size, line = size + len(one), one
+    os.ftruncate(fd, size)
     os.lseek(fd, size, os.SEEK_SET)
     if not size:
         return 0, start, 0
-    line = tail[tail.rfind(b"\n", 0, whole - 1) + 1 : whole]
     link = link_of(line)
     if link is None or not intact(line, link):
         raise RunFolderError(f"{path}: the last line was changed. See what is wrong with: audit verify {path.parent}")
@@ -243,7 +216,10 @@ def intact(line: bytes, link: Link) -> bool:
 
 
 def scan(path: Path, decoder: msgspec.json.Decoder[T]) -> Iterator[tuple[int, T]]:
-    """Yield byte offset and record of each line; see `records`."""
+    """Yield byte offset and record of each line; `RunFolderError` names a line that is not a record of this kind.
+
+    A missing file has no records; a torn last line is left out. The chain is not checked.
+    """
     try:
         file = path.open("rb")
     except FileNotFoundError:
@@ -255,40 +231,33 @@ def scan(path: Path, decoder: msgspec.json.Decoder[T]) -> Iterator[tuple[int, T]
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
                 return
-            yield offset, decode(line, decoder, path, number)
+            yield offset, decode(line, decoder, f"{path}, line {number}", path)
             offset += len(line)
 
 
-def decode(line: bytes, decoder: msgspec.json.Decoder[T], path: Path, number: int | None = None) -> T:
-    """The record of one line; raises `RunFolderError` if it is none."""
+def decode(line: bytes, decoder: msgspec.json.Decoder[T], where: object, path: Path) -> T:
+    """Return the record of one line; raise `RunFolderError` where it is not one."""
     try:
         return decoded(line, decoder)
     except (msgspec.DecodeError, ValueError, RecursionError):
-        where = f"{path}, line {number}" if number is not None else str(path)
         raise RunFolderError(
             f"{where} is not a JSON record. See what is wrong with: audit verify {path.parent}"
         ) from None
 
 
 def records(path: Path, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
-    """The records of a journal, one at a time; `RunFolderError` names a line that is none of this kind.
-
-    A file that is not there has no records; a torn last line is left out. The chain is not checked.
-    """
-    for _, record in scan(path, decoder):
-        yield record
+    """Yield the records of a journal; see `scan`."""
+    return (record for _, record in scan(path, decoder))
 
 
 def read(path: Path) -> Iterator[Plain]:
-    """The records of a journal as plain data, without the chain fields; as `records`."""
-    for record in records(path, PLAIN):
-        for name in CHAIN_FIELDS:
-            record.pop(name, None)
-        yield record
+    """Yield the records of a journal as plain data, without the chain fields."""
+    for _, record in scan(path, PLAIN):
+        yield {name: value for name, value in record.items() if name not in CHAIN_FIELDS}
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One line of the register; ``journal`` holds the heads of the journals at an end. Empty: the line names none."""
+    """One line of the register; ``journal`` holds the heads of the journals at an end."""
 
     run: str
     event: str
@@ -301,10 +270,7 @@ class Event(msgspec.Struct, frozen=True):
 
 
 def register(root: Path, event: str, run_id: str, **fields: object) -> None:
-    """Append one event ("started", "resumed", "ended", "reported") of one run to the register in ``root``.
-
-    ``fields`` are plain data to keep with it, such as ``plan_sha256`` or ``status``.
-    """
+    """Append one event ("started", "resumed", "ended", "reported") of a run to the register in ``root``."""
     record = {"run": run_id, "event": event, "time": datetime.now(UTC).isoformat(timespec="seconds"), **fields}
     with (
         hold(root / ".runs.lock", f"the register {root / REGISTER}", wait_s=10.0),

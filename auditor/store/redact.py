@@ -15,10 +15,8 @@ _QUOTED = re.compile(r"(['\"‘“«]).*?(['\"’”»])", re.DOTALL)
 
 
 def placeholder(value: Input) -> str:
-    """What stands for a text: its length and the SHA-256 of its UTF-8.
+    """Return the length of a text and the SHA-256 of its UTF-8, in place of it.
 
-    Examples
-    --------
     >>> placeholder("A man.")[:24]
     '(redacted: 6 characters,'
     """
@@ -74,10 +72,8 @@ def response(value: Response, read: Callable[[str], Answer], write: Callable[[An
 
 
 def reason(error: Exception) -> str:
-    """Why a run ended, without the words of the model or its server.
+    """Return why a run ended, without the words of the model or its server.
 
-    Examples
-    --------
     >>> from auditor.core.errors import BudgetExceeded, ServerFault
     >>> reason(ServerFault("cannot read: A man.")), reason(BudgetExceeded("the limit of 3 calls is reached"))
     ('server-fault: what was said is left out (--redact)', 'the limit of 3 calls is reached')

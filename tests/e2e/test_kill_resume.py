@@ -94,13 +94,13 @@ def test_calls_of_a_function_that_were_only_queued_are_not_spent(tmp_path: Path)
     def asked() -> int:
         return len((tmp_path / "asked.txt").read_text().splitlines())
 
-    args = [*shlex.split("run --task sentiment --model python:noted:classify --no-cache --out runs --yes --anyway")]
-    with started(*args, "--max-calls", "120") as audit:
+    args = "run --task sentiment --limit 60 --attributes gender --model python:noted:classify --no-cache --out runs"
+    with started(*args.split(), "--yes", "--anyway", "--max-calls", "120") as audit:
         deadline = time.monotonic() + 120
         while asked() < 30:
             assert audit.poll() is None
             assert time.monotonic() < deadline
-            time.sleep(0.002)
+            time.sleep(0.02)
         audit.kill()
     (run,) = (tmp_path / "runs").glob("2*")
     spent = json.loads((run / "spent.json").read_text())["calls"]

@@ -200,10 +200,7 @@ def evidence(request: pytest.FixtureRequest, tmp_path: Path) -> object:
     folder.add_response(answer("c1.v0", other, 0, "positive"))
     folder.write_verdicts([verdict()])
     folder.close()
-    found = folder.evidence()
-    del folder
-    yield found
-    found.close()
+    return folder.evidence()
 
 
 def test_evidence_finds_everything_by_id(evidence: object) -> None:

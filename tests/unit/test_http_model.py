@@ -9,7 +9,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import jsonpath
 import pytest
 
 import auditor.models as models
@@ -27,7 +26,7 @@ from auditor.core.errors import (
 from auditor.core.protocols import Reply
 from auditor.core.types import Request, Usage
 from auditor.models.http import HttpTemplate
-from auditor.models.http_file import first_match, read
+from auditor.models.http_file import read
 from tests.asking import ask, bare, chat
 from tests.json_server import JsonServer
 
@@ -110,8 +109,8 @@ def test_a_whole_answer_to_a_text_that_stays_a_value(server: JsonServer, tmp_pat
 
 
 def test_the_bare_text_for_a_service_with_its_own_prompt(server: JsonServer, tmp_path: Path) -> None:
-    server.reply = lambda body: (200, {}, b'{"scores": {"positive": 0.75, "negative": 0.25}}')
-    file = write(tmp_path, f'format: 1\nurl: {server.url}\nrequest: {{q: "{{{{input}}}}"}}\nscores: scores\n')
+    server.reply = lambda body: (200, {}, b'{"sco res": [1, {"positive": 0.75, "negative": 0.25}]}')
+    file = write(tmp_path, f'format: 1\nurl: {server.url}\nrequest: {{q: "{{{{input}}}}"}}\nscores: $["sco res"][-1]\n')
     model = HttpTemplate(file)
     assert model.style == "text"
     replies = ask(model, bare("fine film"), asked("hello"))
@@ -215,14 +214,6 @@ def test_a_variable_that_is_not_set(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(DataFileError) as caught:
         read(file)
     assert "a\nb" not in str(caught.value)
-
-
-VALUE = {"a": [{"b": 1}, {"b": 2}], "c d": "x"}
-
-
-@pytest.mark.parametrize(("path", "there"), [("a[0].b", 1), ("$.a[-1].b", 2), ('$["c d"]', "x"), ("a[2]", None)])
-def test_paths(path: str, there: object) -> None:
-    assert first_match(jsonpath.compile(path), VALUE) == there
 
 
 # -- identity and secrets -------------------------------------------------------------------------------

@@ -106,14 +106,12 @@ def through(n: int, kind: type[Server] = Server, **given: Any) -> tuple[Server, 
 
 
 @pytest.mark.parametrize(
-    ("per_s", "latency_s", "n", "most"),
-    [(15.0, 0.05, 900, 0.1), (15.0, 0.2, 900, 0.1), (15.0, 0.5, 900, 0.1), (5.0, 0.05, 400, 0.15)],
+    ("per_s", "latency_s", "n", "most"), [(15.0, 0.05, 900, 0.1), (15.0, 0.5, 900, 0.1), (5.0, 0.05, 400, 0.15)]
 )
-@pytest.mark.parametrize("seed", [1, 2])
 def test_a_limit_on_calls_a_second_is_met_with_few_refusals_and_no_loss(
-    per_s: float, latency_s: float, n: int, most: float, seed: int
+    per_s: float, latency_s: float, n: int, most: float
 ) -> None:
-    server, lost, seconds = through(n, per_s=per_s, latency_s=latency_s, seed=seed)
+    server, lost, seconds = through(n, per_s=per_s, latency_s=latency_s)
     assert lost == 0
     assert server.refused <= most * server.calls
     assert seconds < 1.2 * n / per_s
@@ -125,7 +123,7 @@ def test_a_slow_server_answers_everything_in_the_end() -> None:
     assert server.timed_out <= 6
 
 
-@pytest.mark.parametrize(("share", "latency_s"), [(0.1, 0.05), (0.3, 0.05), (0.3, 0.5)])
+@pytest.mark.parametrize(("share", "latency_s"), [(0.1, 0.05), (0.3, 0.5)])
 def test_refusals_at_random_do_not_slow_a_run_down_by_half(
     share: float, latency_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,28 +137,6 @@ def test_the_pace_ends_with_the_limit() -> None:
     _, lost, seconds = through(3000, per_s=400.0, closed=(1.0, 6.0))
     assert lost < 60
     assert seconds < 100
-
-
-def test_before_anything_was_answered_there_is_no_pace_and_it_never_falls_below_its_floor() -> None:
-    now = 0.0
-    limiter = Limiter(16, clock=lambda: now)
-    for _ in range(100):
-        limiter.sent()
-        limiter.refused(sent_at=now, timed=False)
-        now += 0.1
-    assert (limiter.size, limiter.wait_s()) == (1, 0.0)
-    limiter.sent()
-    now += 2.0
-    limiter.answered(sent_at=now - 2.0)
-    for _ in range(400):
-        now += limiter.wait_s()
-        limiter.sent()
-        now += 2.0
-        limiter.refused(sent_at=now - 2.0, timed=False)
-    assert limiter.size == FLOOR
-    now += limiter.wait_s()
-    limiter.sent()
-    assert limiter.wait_s() == pytest.approx(2.0 / FLOOR)  # a call takes two seconds
 
 
 @given(st.lists(st.integers(0, 3), max_size=200))

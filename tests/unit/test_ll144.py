@@ -324,7 +324,7 @@ def test_verify_sees_what_was_changed(folder: Path, capsys: Capture) -> None:
     register = Path("runs/runs.jsonl").read_bytes()
     Path("runs/runs.jsonl").unlink()
     out = call(capsys, "verify", folder)[1]
-    assert "run.json: not checked: no runs.jsonl" in out
+    assert "run.json: not checked: nothing names its SHA-256" in out
     assert "plan.json: the SHA-256 is that in run.json." in out
     Path("runs/runs.jsonl").write_bytes(register)
     Path("before.csv").write_text(AFTER)

@@ -118,7 +118,7 @@ def test_no_text_and_no_answer_is_in_any_output(command: Any, tmp_path: Path) ->
     ids = [found["findings"][0]["id"], *{v.variant_id: 0 for v in RunFolder.open(run).verdicts()}]
     for argv in (
         ["report", str(run), "--format", FORMATS],
-        *(["show", str(run), name] for name in ids[:16]),
+        *(["show", str(run), name] for name in ids[:6]),
         *(["compare", str(run), str(other), "--format", form] for form in ("terminal", "json", "markdown")),
         ["verify", str(run)],
         ["resume", str(run), "--yes"],

@@ -49,15 +49,6 @@ def test_the_embedded_weights_reproduce_the_recorded_scores() -> None:
         assert model.probability(probe["text"]) == pytest.approx(probe["positive"], abs=1e-6)
 
 
-def test_the_formula_by_hand(tmp_path: Path) -> None:
-    path = tmp_path / "w.tsv.gz"
-    header = {"format": "auditor-reviews-1", "documents": 3, "intercept": 0.5, "sublinear_tf": True}
-    path.write_bytes(gzip.compress(f"{json.dumps(header)}\ngood\t1\t2.0\nfilm\t3\t-1.0\n".encode()))
-    # idf: good ln(4/2)+1 = 1.693147, film ln(4/4)+1 = 1; counts 2 and 1: x = (1.693147 * 1.693147, 1).
-    # z = 0.5 + (2 * 2.866747 - 1) / sqrt(2.866747**2 + 1) = 2.059032; 1 / (1 + e**-z) = 0.886857
-    assert Reviews(weights=path).probability("Good good film, unknown.") == pytest.approx(0.886857, abs=1e-5)
-
-
 def test_figures_meet_the_bar() -> None:
     assert FIGURES["held_out"]["accuracy"] >= 0.77
     assert FIGURES["held_out"]["n"] == 1066

@@ -78,7 +78,7 @@ def test_a_planted_stereotype_is_found(tmp_path: Path) -> None:
     few = f"{tmp_path / 'few.yaml'}:ambiguous"
     result = audit(
         "coreference", model=stereotype, suite="grammar", suite_options=[f"grammar={few}", "generation=rand"],
-        limit=160, order=1, seed=3, anyway=True,
+        limit=150, order=1, seed=3, anyway=True,
     )  # fmt: skip
     wrong = [v for v in result.verdicts if v.outcome == "violation"]
     assert wrong

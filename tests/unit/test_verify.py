@@ -82,7 +82,7 @@ def test_a_folder_made_anew_without_a_register_is_said_and_fails_against_a_noted
     assert verify_folder(path)  # the register knows better
     (place / "reports" / "runs.jsonl").unlink()
     code, text = said(capsys, "verify", str(path))
-    assert (code, "NOT CHECKED: there is no runs.jsonl" in text) == (0, True)
+    assert (code, "NOT CHECKED: no runs.jsonl next to the folder names this run" in text) == (0, True)
     assert said(capsys, "verify", str(path), "--head", noted)[0] == 1
 
 
