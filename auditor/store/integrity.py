@@ -198,8 +198,10 @@ def checked(path: Path) -> list[str]:
         told = f"the SHA-256 is that in {by}." if by else "not checked: nothing names its SHA-256."
         if (folder.path / name).is_file():
             sentences.append(f"{name}: {told}")
-    lines = ", ".join(f"{name} ({plural(n, 'record')})" for name, n in records.items())
-    sentences.append(f"Journals: every line is as it was written in {lines}.")
+    if full := ", ".join(f"{name} ({plural(n, 'record')})" for name, n in records.items() if n):
+        sentences.append(f"Journals: every line is as it was written in {full}.")
+    if empty := ", ".join(name for name, n in records.items() if not n):
+        sentences.append(f"Empty journals, in which there was nothing to check: {empty}.")
     if not own:
         why = f"no {REGISTER} next to the folder names this run"
         return [*sentences, f"NOT CHECKED: {why}: whether the run ended before, or was made anew, cannot be seen."]
