@@ -79,8 +79,8 @@ class HttpTemplate(Model):
         if not texts or None in texts:
             return [BadResponse(self._clean(f"the answer has {http_file.lost(way, value)}")) for _ in batch]
         if len(texts) != len(batch):
-            told = f"{self.name}: {len(texts)} decisions for {plural(len(batch), 'row')}"
-            return [BadResponse(told) for _ in batch]
+            message = f"{self.name}: {len(texts)} decisions for {plural(len(batch), 'row')}"
+            return [BadResponse(message) for _ in batch]
         return [Reply(text or "") for text in texts]
 
     async def _ask(self, values: Mapping[str, object]) -> Any:

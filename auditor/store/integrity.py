@@ -195,9 +195,9 @@ def checked(path: Path) -> list[str]:
     sentences = []
     for name, places in named.items():
         by = " and ".join(place for place, there in places.items() if there)
-        told = f"the SHA-256 is that in {by}." if by else "not checked: nothing names its SHA-256."
+        sentence = f"the SHA-256 is that in {by}." if by else "not checked: nothing names its SHA-256."
         if (folder.path / name).is_file():
-            sentences.append(f"{name}: {told}")
+            sentences.append(f"{name}: {sentence}")
     if full := ", ".join(f"{name} ({plural(n, 'record')})" for name, n in records.items() if n):
         sentences.append(f"Journals: every line is as it was written in {full}.")
     if empty := ", ".join(name for name, n in records.items() if not n):
