@@ -8,8 +8,9 @@ Many requests are under way at once, and answers may come in any order::
     ← {"id": 1, "output": "positive", "scores": {"positive": 0.9, "negative": 0.1}}
     ← {"id": 3, "error": "the model is overloaded"}
 
-The program flushes each line, and writes its logs to standard error. A line without the id of a request fails all open
-requests. A program that ends fails them too, and is started again, a limited number of times.
+The program flushes each line, and writes its logs to standard error. A bad line with an id fails that request; lines
+without one fail all open requests once there are as many of them. A program that ends fails its open requests, and is
+started again, a limited number of times.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -40,6 +42,7 @@ LINE_LIMIT = 16 * 1024 * 1024  # bytes of one answer
 TIMEOUT_S = 300.0  # for one answer
 STDERR_LINES = 12
 GRACE_S = 2.0  # between asking a program to end and ending it
+_ID = re.compile(rb'"id"\s*:\s*"?(\d{1,18})\b')
 
 Promise = asyncio.Future[Reply | CallError]
 
@@ -51,10 +54,11 @@ class ProcessGone(ServerFault):
 
 
 class Exec(Model):
-    """A program as a model; `ConfigError` where there is none.
+    """A program as a model.
 
     ``style``: it gets ``input`` (the bare text) or ``messages`` (the rendered prompt). ``fingerprint`` names the exact
     state of the model behind it; only with one are answers cached. ``timeout_s`` is the wait for the next answer.
+    Raises `ConfigError` where the command is empty, has unbalanced quotes, or there is no such program.
     """
 
     costs: ClassVar[Costs] = "unseen"
@@ -159,6 +163,7 @@ class _Program:
         self.ended, self.heard = "", 0
         self._last_id = 0
         self._open: dict[int, Promise] = {}
+        self._broken: list[str] = []  # lines that name no request, since the last one that did harm
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self._logs = asyncio.create_task(self._note())
         self._answers = asyncio.create_task(self._listen())
@@ -183,6 +188,7 @@ class _Program:
         """Drop requests that nothing waits for any more."""
         for number in ids:
             self._open.pop(number, None)
+        self._settle()
 
     def tail(self) -> str:
         """Return the last lines that it wrote to standard error, for messages."""
@@ -229,7 +235,7 @@ class _Program:
             try:
                 line = await self._process.stdout.readline()
             except ValueError:
-                self._fail_all(self._no_answer(f"a line of more than {LINE_LIMIT} bytes"))
+                self._no_answer(f"a line of more than {LINE_LIMIT} bytes")
                 continue
             if not line:
                 break
@@ -247,22 +253,33 @@ class _Program:
     def _take(self, line: bytes) -> None:
         try:
             entry = from_json(line)
-            number = int(entry["id"])
-        except (ValueError, TypeError, KeyError, OverflowError):
-            number = 0
-        if not 0 < number <= self._last_id:
-            self._fail_all(self._no_answer(repr(line.decode("utf-8", "replace").strip()[:120])))
+        except ValueError:
+            entry = None
+        number = _number(entry, line)
+        if number is None or not 0 < number <= self._last_id:
+            self._no_answer(repr(line.decode("utf-8", "replace").strip()[:120]))
             return
         self.heard += 1
         promise = self._open.pop(number, None)
         if promise is not None and not promise.done():  # otherwise too late
-            promise.set_result(_read(entry, self._name))
+            promise.set_result(_read(entry, line, self._name))
+        self._settle()
 
-    def _no_answer(self, line: str) -> BadResponse:
-        return BadResponse(
-            f"{self._name} wrote a line that is not an answer: {line}. Expected JSON with id and"
-            " output on standard output, one object a line; logs belong on standard error"
-        )
+    def _no_answer(self, line: str) -> None:
+        self._broken.append(line)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Fail what is open once there are as many lines without an id as open requests."""
+        if self._broken and len(self._broken) >= len(self._open):
+            first = self._broken[0]
+            self._broken.clear()
+            self._fail_all(
+                BadResponse(
+                    f"{self._name} wrote a line that is not an answer: {first}. Expected JSON with id and"
+                    " output on standard output, one object a line; logs belong on standard error"
+                )
+            )
 
     def _fail_all(self, error: CallError) -> None:
         waiting, self._open = self._open, {}
@@ -284,7 +301,9 @@ class _Answer(msgspec.Struct):
     usage: _Tokens | None = None
 
 
-def _read(entry: dict[str, object], name: str) -> Reply | CallError:
+def _read(entry: object, line: bytes, name: str) -> Reply | CallError:
+    if not isinstance(entry, dict):
+        return BadResponse(f"{name} answered with a line that is not a JSON object: {line[:120]!r}")
     if (error := entry.get("error")) is not None:
         return ServerFault(f"{name} reported: {error}")
     try:
@@ -298,6 +317,17 @@ def _read(entry: dict[str, object], name: str) -> Reply | CallError:
         return problem
     counted = None if fields.usage is None else usage(fields.usage.tokens_in, fields.usage.tokens_out)
     return Reply(fields.output, scores=scores, usage=counted)
+
+
+def _number(entry: object, line: bytes) -> int | None:
+    """Find the id that a line names, also where the rest of it is broken."""
+    if isinstance(entry, dict):
+        value = entry.get("id")
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else None
+    match = _ID.search(line) if entry is None else None
+    return int(match[1]) if match else None
 
 
 def _split(command: str) -> list[str]:

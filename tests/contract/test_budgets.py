@@ -15,7 +15,7 @@ LINES = {  # of Python, and what they shall become
     "report": 6530,  # 4,600
     "measure": 5848,  # 5,200
     "run": 6490,  # 4,600
-    "models": 6005,  # 4,400
+    "models": 6035,  # 4,400
     "tables": 4867,  # 4,400
     "perturb": 5494,  # 5,000
     "core": 5309,  # 3,400
@@ -27,7 +27,7 @@ LINES = {  # of Python, and what they shall become
     "text": 1440,  # 1,400
     "testing": 600,  # 600
 }
-MOST = 57637  # in all; the target is 44,000
+MOST = 57667  # in all; the target is 44,000
 
 
 def lines(folder: Path) -> int:
