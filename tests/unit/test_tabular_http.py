@@ -69,7 +69,9 @@ def test_a_server_decides_on_rows(server: JsonServer, model: str) -> None:
     assert len(found.result.finds)
     assert all(10 <= income - debt < 12 for income, debt, _ in found.result.finds.tolist())
     rows = asked(server)
-    assert len(rows) == len(set(rows)) == found.record["counts"]["calls"]
+    assert len(rows) == found.record["counts"]["calls"]
+    (counted,) = (one["counts"] for one in found.record["models"].values())
+    assert len(rows) == len(set(rows)) or counted["retries"]  # a call that a busy machine lost is made again
     assert set(rows_of(server.seen[0][3])[0]) == {"income", "debt", "sex"}
     assert len(server.seen) < len(rows) / 4 if model == "many" else len(server.seen) == len(rows)
     assert {headers["x-key"] for _, _, headers, _ in server.seen} == {"k-123"}
