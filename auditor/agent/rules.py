@@ -1,4 +1,8 @@
-"""The default planner: a pilot on few texts, a fresh run on others, more where a claim is open."""
+"""The default planner: rules, no language model. Equal goals, texts, models and seeds give equal steps.
+
+A pilot on few texts looks where answers change; a fresh run on other texts tests the question; what stays open is asked
+again as long as texts and budget last. Each decision names the figures it read.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,9 @@ LEAST_TEXTS = 12  # fewer leave too little for a claim: six seeds must differ
 FRESH_TEXTS = 150
 MORE_TEXTS = 600  # of a further run, where a claim is open
 WANTED_CHANGED = 12  # seeds on which the answer should change: twice what an exact test needs
+NOISY = 0.05
 MOST_FRESH = 3
+MORE_REPLICATES = 5
 OVERHEAD = 1.25  # controls, canaries and the confirmation of hidden changes
 SPARE_SHARE = 0.3  # of the fresh texts that stay back for a second look
 PILOT = "a pilot on a quarter of the texts at most: it shows where to look, and settles nothing"
@@ -51,7 +57,10 @@ class Rules:
         self.few = ""  # that few texts name all attributes of the goal
 
     def first(self) -> Request:
-        """Plan the pilot, or the test where there are too few texts for both, without asking anything."""
+        """Plan the pilot, or the test where there are too few texts for both, without asking anything.
+
+        Raises `ConfigError` where the texts cannot be used for these attributes.
+        """
         self.base = self._material()
         have = self.session.pool.left
         request = replace(self.base, texts=PILOT_TEXTS if self.base.grammar else _pilot(have))
@@ -190,6 +199,14 @@ class Rules:
             )
         return "every attribute set that the goal names is settled"
 
+    def _noise(self) -> float:
+        """Return how often identical prompts disagreed at most."""
+        return max((r.figures.noise or 0.0 for r in self.session.runs if r.figures), default=0.0)
+
+    def _replicates(self) -> int | None:
+        """Return more where identical prompts disagree often; None leaves the tool's own number."""
+        return MORE_REPLICATES if self._noise() >= NOISY else None
+
     def _test(self, pilot: Entry) -> Next | str:
         have = self._left()
         if have < LEAST_TEXTS:
@@ -207,10 +224,13 @@ class Rules:
         ready = max(LEAST_TEXTS, math.floor((1 - SPARE_SHARE) * have))
         affordable = self._affordable(0.7)
         request = replace(
-            self.base, purpose="fresh", texts=min(max(wanted, PILOT_TEXTS), ready, max(affordable, LEAST_TEXTS))
+            self.base,
+            purpose="fresh",
+            texts=min(max(wanted, PILOT_TEXTS), ready, max(affordable, LEAST_TEXTS)),
+            replicates=self._replicates(),
         )
         share = None if rate is None else round(rate, 6)
-        return Next(request, reason, _figures(wanted, have, affordable) | {"share_of_texts_changed": share})
+        return Next(request, reason, self._figures(wanted, have, affordable) | {"share_of_texts_changed": share})
 
     def _again(self, rows: list[Row]) -> Next | str:
         have, affordable = self._left(), self._affordable(most=MORE_TEXTS)
@@ -225,16 +245,23 @@ class Rules:
                 f"an attribute set is open and changed answers on few texts: about {min(needed)} more texts are needed "
                 f"for six changes, and {min(have, affordable)} can be asked"
             )
-        wanted = math.ceil(2 * max(n for n, _ in reached))
+        wanted, more = math.ceil(2 * max(n for n, _ in reached)), self._replicates()
         reason = "open attribute sets changed more answers than placebo edits: further fresh texts"
+        if more is not None:
+            reason += ", each prompt asked more often because identical prompts disagree"
         request = replace(
             self._only({name for _, row in reached for name in row.attributes}),
             purpose="fresh",
             texts=max(LEAST_TEXTS, min(have, affordable, wanted)),
+            replicates=more,
             per_seed=8,
         )
         sets = {"open": [row.attributes for _, row in reached]}
-        return Next(request, reason, sets | _figures(wanted, have, affordable))
+        return Next(request, reason, sets | self._figures(wanted, have, affordable))
+
+    def _figures(self, wanted: int, have: int, affordable: int) -> dict[str, object]:
+        noise = round(self._noise(), 6)
+        return {"texts_wanted": wanted, "texts_left": have, "texts_affordable": affordable, "noise": noise}
 
     def _per_change(self, row: Row) -> float:
         """Return the texts for each one on which the answer changed, in the run behind ``row``."""
@@ -260,10 +287,6 @@ class Rules:
             for question in measured.questions([r for r in self.session.runs if r.figures], asked)
             if question.verdict in ("not_determined", "not_tested") and (question.declared or not asked)
         ]
-
-
-def _figures(wanted: int, have: int, affordable: int) -> dict[str, object]:
-    return {"texts_wanted": wanted, "texts_left": have, "texts_affordable": affordable}
 
 
 def _pilot(have: int) -> int:

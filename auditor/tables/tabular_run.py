@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from auditor import models
-from auditor.core.errors import ConfigError, DataFileError, RunFolderError, UnknownValue, UserError
+from auditor.core.errors import BudgetExceeded, ConfigError, DataFileError, RunFolderError, UnknownValue, UserError
 from auditor.core.protocols import Model, Observer
 from auditor.core.record import read
 from auditor.core.record.rows import METHODS, ExpectedRows, Range
@@ -28,17 +28,18 @@ from auditor.run.preparation import require_server, tell_proxies
 from auditor.run.result import Result
 from auditor.store.folder import RunFolder
 from auditor.tables.columns import name as spelled
-from auditor.tables.evaluate import Distance, Evaluator, Limit
+from auditor.tables.evaluate import NOT_JUDGED, Distance, Evaluator, Limit
 from auditor.tables.finds import TabularResult, with_examples
 from auditor.tables.method_options import OPTIONS, AequitasOptions, SgOptions, ThemisOptions, walks
 from auditor.tables.row_client import RowClient, silent
 from auditor.tables.row_data import load_rows, load_task
 from auditor.tables.row_noise import measure
-from auditor.tables.row_schema import Schema, dump_schema
+from auditor.tables.row_schema import Schema, dump_schema, uniform
 from auditor.tables.tabular_plan import REMOVED, TabularPlan, read_settings
 from auditor.tables.tabular_record import Opened, Outcome, findings_of, plan_record, record_of, write
 
 KEPT = 1_000_000  # a limit up to which answers are kept, so that finds need not be asked again
+LOOKED_AT = 2_000  # rows that a function is asked about, to see which labels it gives
 WALKS = "how many rows a walk asks about hangs on what it finds"
 TREES = "how many rows its neighbourhoods ask about hangs on the paths that it takes"
 
@@ -165,6 +166,7 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
             folder = stack.enter_context(RunFolder.create(Path(plan.out), plan.as_dict() | stored))
             if asked is not None:
                 asked.journal(folder)
+        look_for_favourable(opened)
         say(f"{METHODS[plan.method]} on {plan.model}")
         # Scores are about the rows as they are; a search starts from the codes that represent them.
         rows = opened.rows if plan.method == "themis" else schema.binned(opened.rows)
@@ -224,6 +226,24 @@ def require_favourable(opened: Opened) -> None:
     if spelled(wanted) not in (known := [spelled(label) for label in own]):
         quote = " (in YAML, yes and no are quoted)" if isinstance(wanted, bool) else ""
         raise UnknownValue("--favourable", str(wanted), "label" + quote, known)
+
+
+def look_for_favourable(opened: Opened) -> None:
+    """Refuse a favourable label that a function on this machine does not give to many rows, but two others."""
+    evaluator, rows, wanted = opened.evaluator, opened.rows, opened.schema.favourable
+    known = evaluator.slow or getattr(opened.model.estimator, "classes_", None) is not None
+    if wanted is None or known or evaluator.distance.numeric:
+        return
+    some = rows[:LOOKED_AT] if len(rows) else uniform(opened.schema, LOOKED_AT, np.random.default_rng(opened.plan.seed))
+    if evaluator.remaining is not None:
+        some = some[: evaluator.remaining // 4]
+    try:
+        seen = {evaluator.label_name(code) for code in set(evaluator.labels(some).tolist()) - {NOT_JUDGED}}
+    except BudgetExceeded:
+        return
+    if len(seen) > 1 and spelled(wanted) not in seen:
+        quote = " (in YAML, yes and no are quoted)" if isinstance(wanted, bool) else ""
+        raise UnknownValue("--favourable", str(wanted), "label" + quote, sorted(seen))
 
 
 def expected(opened: Opened) -> ExpectedRows:

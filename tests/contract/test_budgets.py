@@ -16,18 +16,18 @@ LINES = {  # of Python, and what they shall become
     "measure": 5848,  # 5,200
     "run": 6490,  # 4,600
     "models": 6035,  # 4,400
-    "tables": 4867,  # 4,400
+    "tables": 4887,  # 4,400
     "perturb": 5494,  # 5,000
     "core": 5309,  # 3,400
     "contrib": 4629,  # 3,400, and 1,025 of published benchmarks (decision 0062)
     "tasks": 3290,  # 2,600
     "cli": 3005,  # 2,000
-    "agent": 2343,  # 1,800
+    "agent": 2366,  # 1,800
     "store": 1698,  # 1,400
     "text": 1440,  # 1,400
     "testing": 600,  # 600
 }
-MOST = 57667  # in all; the target is 44,000
+MOST = 57710  # in all; the target is 44,000
 
 
 def lines(folder: Path) -> int:

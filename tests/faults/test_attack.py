@@ -309,7 +309,11 @@ def test_an_attribute_has_a_name_that_can_be_written(name: str, kind: str, place
         option = f"./{pairs}"
     pairs.write_text("old man;young man\nold woman;young woman\n")
     if kind == "file":
-        about = {"attribute": name, "groups": {"a": {}, "b": {}}, "slots": {"s": {"a": ["old"], "b": ["young"]}}}
+        about = {
+            "attribute": name,
+            "groups": {"a": {}, "b": {}},
+            "slots": {"s": {"terms": {"a": ["old"], "b": ["young"]}}},
+        }
         Path(option := "own.yaml").write_text(json.dumps(about))
     argv = ["run", "--task", "sentiment", "--model", "vader", "--data", "texts.txt", "--dictionary", option]
     code, told = said(capsys, *argv)

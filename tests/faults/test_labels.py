@@ -62,7 +62,7 @@ REFUSED = [
     ("--task support --labels a,b", ("--labels", "conversation")),
     ("--task own.yaml --labels a,b", ("--labels", "own", "write the labels there")),
 ]
-COMMANDS = ("generate", "plan freeze --output frozen.toml", "run --dry-run")
+COMMANDS = ("generate", "plan freeze --output frozen.json", "run --dry-run")
 
 
 @pytest.mark.parametrize(

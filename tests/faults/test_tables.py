@@ -104,7 +104,7 @@ def saved(model: Any, path: str = "model.skops") -> Any:
         ("python:deciders:numbers", "--favourable Yes", "'Yes': no such label. There are: '0', '1'."),
         ("sklearn:model.skops", "--favourable yes", "Did you mean 'Yes'? There are: 'No', 'Yes'."),
         ("sklearn:model.skops", "--favourable yes --dry-run", "Did you mean 'Yes'?"),
-        ("python:deciders:truth", "--data truth.csv --favourable tru", "Did you mean 'True'?"),
+        ("python:deciders:truth", "--data truth.csv --favourable tru", "'tru': no such label. There are: '0', '1'."),
         ("python:deciders:words", "--target lon", "--target 'lon': no such column of loans.csv. Did you mean 'loan'?"),
         ("python:deciders:words", "--protected sexx", "--protected 'sexx': no such column of loans.csv. Did you mean"),
         ("python:deciders:words", "--schema s.yaml --protected sexx", "--protected 'sexx': no such column of the sch"),

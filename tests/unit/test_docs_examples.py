@@ -266,7 +266,7 @@ NAMES = ["auditor"] + [m.name for m in pkgutil.walk_packages(auditor.__path__, "
 def test_examples_in_docstrings() -> None:
     assert len(NAMES) > 200
     found = {name: doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS) for name in NAMES}
-    assert sum(told.attempted for told in found.values()) > 100
+    assert sum(told.attempted for told in found.values()) > 80
     assert {name: told for name, told in found.items() if told.failed} == {}
 
 
