@@ -52,9 +52,8 @@ class Group(StrEnum):
 class Option:
     """One option of a plan: ``--no-cache`` is on without it, ``--x/--no-x`` sets both.
 
-    What ``resume`` is among the ``commands`` of may change when a run goes on. ``help`` is one or two sentences, to
-    which a plain default is added. ``repeated`` lists are given one by one. What does not ``shape`` an answer is not
-    part of a frozen plan. ``--help`` shows what comes ``first``, ``--help-all`` all.
+    ``commands`` take it; ``resume`` can change it. ``help`` gets the default. A ``repeated`` option is given once for
+    each value. One that ``shapes`` no answer is not in a frozen plan. ``--help`` shows the ``first`` ones.
     """
 
     flag: str

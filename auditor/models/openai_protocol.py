@@ -191,8 +191,7 @@ def read_completion(body: bytes, content_type: str | None, *, tools: bool = Fals
 def _content(message: Mapping[str, object]) -> str | None:
     """Return the answer in a message; None for an unknown form.
 
-    Where there is no text, calls of tools are the answer, as JSON. A message that holds only reasoning gives that,
-    marked, so that no label is read in it.
+    Without text, calls of tools are the answer, as JSON. Reasoning alone is returned marked: no label is read in it.
     """
     content = message.get("content")
     if isinstance(content, list):

@@ -257,10 +257,7 @@ class PathSolver:
         return start if how in ("closed_form", "z3") else None
 
     def _solve(self, row: Codes, box: Box) -> str:
-        """Change the fewest columns of ``row`` that rules mention, then by the smallest sum, so that it satisfies them.
-
-        Returns how that ended; columns that no rule mentions are solved in closed form before.
-        """
+        """Change the fewest columns of ``row``, by the smallest sum, to satisfy the rules; return how that ended."""
         z3 = z3_module()
         solver = z3.Optimize()
         solver.set("timeout", TIMEOUT_MS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from importlib import import_module
@@ -27,6 +27,7 @@ from auditor.run.freeze import Frozen
 from auditor.run.preparation import require_server, tell_proxies
 from auditor.run.result import Result
 from auditor.store.folder import RunFolder
+from auditor.tables.columns import Codes
 from auditor.tables.columns import name as spelled
 from auditor.tables.evaluate import NOT_JUDGED, Distance, Evaluator, Limit
 from auditor.tables.finds import TabularResult, with_examples
@@ -219,31 +220,37 @@ def _served(plan: TabularPlan, schema: Schema, folder: RunFolder | None, tell: O
 
 def require_favourable(opened: Opened) -> None:
     """Refuse a favourable label that the task or the classifier does not have; other models say theirs in the run."""
-    wanted, task = opened.schema.favourable, None if opened.asked is None else opened.asked.task
+    task = None if opened.asked is None else opened.asked.task
     own = getattr(opened.model.estimator, "classes_", None) if task is None else task.labels
-    if wanted is None or own is None or np.ndim(own) != 1 or opened.evaluator.distance.numeric:
-        return
-    if spelled(wanted) not in (known := [spelled(label) for label in own]):
-        quote = " (in YAML, yes and no are quoted)" if isinstance(wanted, bool) else ""
-        raise UnknownValue("--favourable", str(wanted), "label" + quote, known)
+    if own is not None and np.ndim(own) == 1 and not opened.evaluator.distance.numeric:
+        _require_label(opened.schema.favourable, [spelled(label) for label in own])
 
 
 def look_for_favourable(opened: Opened) -> None:
     """Refuse a favourable label that a function on this machine does not give to many rows, but two others."""
-    evaluator, rows, wanted = opened.evaluator, opened.rows, opened.schema.favourable
-    known = evaluator.slow or getattr(opened.model.estimator, "classes_", None) is not None
-    if wanted is None or known or evaluator.distance.numeric:
-        return
-    some = rows[:LOOKED_AT] if len(rows) else uniform(opened.schema, LOOKED_AT, np.random.default_rng(opened.plan.seed))
-    if evaluator.remaining is not None:
-        some = some[: evaluator.remaining // 4]
+    evaluator = opened.evaluator
     try:
-        seen = {evaluator.label_name(code) for code in set(evaluator.labels(some).tolist()) - {NOT_JUDGED}}
+        codes = set(evaluator.labels(_looked_at(opened)).tolist()) - {NOT_JUDGED}
     except BudgetExceeded:
         return
-    if len(seen) > 1 and spelled(wanted) not in seen:
+    if len(codes) > 1:
+        _require_label(opened.schema.favourable, sorted(map(evaluator.label_name, codes)))
+
+
+def _looked_at(opened: Opened) -> Codes:
+    """Return the rows that tell the labels of a model; none where nobody needs them or something else tells them."""
+    evaluator, rows = opened.evaluator, opened.rows
+    no_need = evaluator.slow or getattr(opened.model.estimator, "classes_", None) is not None
+    if opened.schema.favourable is None or no_need or evaluator.distance.numeric:
+        return rows[:0]
+    most = LOOKED_AT if evaluator.remaining is None else min(LOOKED_AT, evaluator.remaining // 4)
+    return rows[:most] if len(rows) else uniform(opened.schema, most, np.random.default_rng(opened.plan.seed))
+
+
+def _require_label(wanted: object, known: Sequence[str]) -> None:
+    if wanted is not None and spelled(wanted) not in known:
         quote = " (in YAML, yes and no are quoted)" if isinstance(wanted, bool) else ""
-        raise UnknownValue("--favourable", str(wanted), "label" + quote, sorted(seen))
+        raise UnknownValue("--favourable", str(wanted), "label" + quote, known)
 
 
 def expected(opened: Opened) -> ExpectedRows:
@@ -261,6 +268,7 @@ def expected(opened: Opened) -> ExpectedRows:
     else:
         assert isinstance(options, SgOptions)
         cases, reason = Range(at_least=1, at_most=min(options.limit, all_cases)), TREES
+    most = None if most is None else most + len(_looked_at(opened))
     if left is not None and (most is None or most > left):
         most, reason = left, "the limit"
     limits = {name: getattr(plan, name) for name in ("max_evaluations", "max_calls", "max_cost", "max_seconds")}

@@ -223,10 +223,7 @@ class _Sampled:
             self._rows = np.concatenate([self._rows, fresh[known]])
 
     def _decide(self, name: str, chosen: Chosen, more: Callable[[slice], Estimate]) -> Tested:
-        """Ask for more rows until value and interval decide.
-
-        Without pruning, nothing but the paper's margin ends a test.
-        """
+        """Ask for more rows until value and interval decide; without pruning the paper's margin alone does."""
         settings = self._settings
         n, target = 0, min(32, settings.most)
         while True:

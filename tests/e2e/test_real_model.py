@@ -42,17 +42,15 @@ made._model.save_pretrained(sys.argv[1])
 made._tokenizer.save_pretrained(sys.argv[1])
 """
 # Prompts of forty tokens: those of `sentiment` have three hundred.
-OPINION = """
+TASK = """
 format: 1
-name: opinion
-kind: classification
-description: Whether a sentence is positive.
-labels: [{name: negative}, {name: positive}]
-favourable: null
-question: |
-  Is this positive or negative?
+name: {name}
+kind: {kind}
+description: A task with short prompts.
+{more}question: |
+  {question}
 
-  {input}
+  {{input}}
 input:
   tag: null
 truncation: null
@@ -61,10 +59,26 @@ temperature: 0
 default_format: plain
 formats:
   plain:
-    instruction: Answer with one word.
-    answer: "{label}"
-    max_tokens: 4
+    instruction: {instruction}
+    answer: "{{label}}"
+    max_tokens: {tokens}
 """
+OPINION = TASK.format(
+    name="opinion",
+    kind="classification",
+    more="labels: [{name: negative}, {name: positive}]\nfavourable: null\n",
+    question="Is this positive or negative?",
+    instruction="Answer with one word.",
+    tokens=4,
+)
+NOTE = TASK.format(
+    name="note",
+    kind="generation",
+    more="",
+    question="Write one sentence about this person.",
+    instruction="Be short.",
+    tokens=12,
+)
 SAID = [
     f"{who} was {how} with the {what}."
     for who, how, what in zip(
@@ -74,27 +88,6 @@ SAID = [
         strict=True,
     )
 ]
-LETTER = """
-format: 1
-name: note
-kind: generation
-description: A short note about somebody.
-question: |
-  Write one sentence about this person.
-
-  {input}
-input:
-  tag: null
-truncation: null
-examples: []
-temperature: 0
-default_format: plain
-formats:
-  plain:
-    instruction: Be short.
-    answer: "{label}"
-    max_tokens: 12
-"""
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +158,7 @@ def test_doctor_and_a_run_with_scores_of_labels(served: tuple[str, Path], tmp_pa
 def test_a_server_is_asked_for_labels_free_text_and_a_conversation(served: tuple[str, Path], tmp_path: Path) -> None:
     url, folder = served
     asked = ["--model", f"openai:{folder}", "--base-url", url, "--limit", "1", *PLAN]
-    (tmp_path / "note.yaml").write_text(LETTER)
+    (tmp_path / "note.yaml").write_text(NOTE)
     (tmp_path / "opinion.yaml").write_text(OPINION)
     texts(tmp_path / "texts.csv")
     for name, options in {

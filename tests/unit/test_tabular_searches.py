@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from auditor.core.errors import ConfigError
 from auditor.tables import aequitas as aequitas_search
-from auditor.tables import sg
+from auditor.tables import sg, themis_search
 from auditor.tables.aequitas import run, share_estimate
 from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator, Limit
 from auditor.tables.finds import TabularResult, with_examples
-from auditor.tables.method_options import AequitasOptions, SgOptions
+from auditor.tables.method_options import AequitasOptions, SgOptions, ThemisOptions
 from auditor.tables.row_schema import Schema, case_keys, uniform
 from auditor.tables.sg import Neighbourhood
 from auditor.tables.sg_paths import Box, PathGrower, PathSolver, Predicate
@@ -304,3 +304,11 @@ def test_an_immutable_column_keeps_its_value_under_rules() -> None:
     found = solver.sticky(row, Box.of([Predicate(2, False, 1)], [2, 5, 5]))
     assert found is not None
     assert found.tolist() == [0, 2, 2]
+
+
+def test_an_exact_search_of_sets_asks_about_each_row_once() -> None:
+    schema = Schema(columns=(SEX, column("a", 5, protected=True), column("b", 5, protected=True), column("c", 3)))
+    evaluator = Evaluator(lambda x: (x[:, 1] + x[:, 2] + 3 * (x[:, 0] == 0) >= 5).astype(int), schema)
+    found = themis_search.search(evaluator, ThemisOptions.of({"theta": 0.9}), np.random.default_rng(1))
+    assert found.counts["sets_tested"] == 7
+    assert evaluator.evaluations == schema.size == 150
