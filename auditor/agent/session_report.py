@@ -122,7 +122,7 @@ def _unseen(record: Record) -> Iterable[str]:
     if goal.groups and record.runs and not any(r.request.groups for r in record.runs):
         yield "Named groups alone: sentences of a grammar were asked for all groups of their attributes."
     elif goal.groups:
-        yield f"Other changes of groups than {words.listing(goal.changes)}."
+        yield f"Changes other than {words.listing(goal.changes)}: the goal does not name them."
     if record.texts_left:
         yield f"{words.plural(record.texts_left, 'text')} that can be changed: no run asked them."
     if not record.runs:

@@ -96,4 +96,4 @@ def test_the_answer_speaks_of_the_pair_that_the_goal_compares(tmp_path: Path) ->
     assert {d for run in result.runs for f in run.findings for d in f.directions} == {("gender", "male", "female")}
     told = " ".join(result.to_text(full=True).split())
     assert "female compared with male" in told
-    assert "Other changes of groups than gender:female/male." in told
+    assert "Changes other than gender:female/male: the goal does not name them." in told
