@@ -97,7 +97,10 @@ class Words:
         self._left = max(1, n - self._fixed.shape[1])
         by_text = self._text @ self._z**2
         self._told = bool((by_text.sum(axis=0) ** 2 > (by_text**2).sum(axis=0) + 1e-300).any())
-        self._of = text
+        z = self._z32 = self._z.astype(np.float32)  # enough for weights
+        self._gram = z.T @ z if z.shape[1] < len(z) else z @ z.T
+        order = np.argsort(text, kind="stable")
+        self._of, self._texts = text, np.split(order, np.flatnonzero(np.diff(text[order])) + 1)
         self._known: dict[int, tuple[Floats, float, float]] = {}
 
     def spread(self, y: Floats) -> Spread | None:
@@ -139,10 +142,15 @@ class Words:
         step = round(math.log(max(ratio, 1e-6)) * RATIOS)
         if step not in self._known:
             weight = 1.0 / (1.0 + math.exp(step / RATIOS) * self._size)
-            z = self._z.astype(np.float32)  # enough for weights
-            across = (z * weight.astype(np.float32)) @ z.T
-            across[self._of[:, None] == self._of] = 0.0
-            form = z.T @ (across @ z) if z.shape[1] < len(z) else across @ (z @ z.T)
+            z, gram = self._z32, self._gram
+            weighted = z * weight.astype(np.float32)
+            if z.shape[1] < len(z):  # all pairs of rows, less those of one text
+                own = np.concatenate([weighted[rows] @ z[rows].T @ z[rows] for rows in self._texts])
+                form = (gram * weight.astype(np.float32)) @ gram - z[np.concatenate(self._texts)].T @ own
+            else:
+                across = weighted @ z.T
+                across[self._of[:, None] == self._of] = 0.0
+                form = across @ gram
             total = max(float(np.trace(form)), 1e-300)
             self._known[step] = weight, total, max(1.0, total**2 / max(float((form * form.T).sum()), 1e-300))
         return self._known[step]
