@@ -28,7 +28,7 @@ from auditor.run.preparation import prepare
 from auditor.tasks import load
 
 pytestmark = pytest.mark.slow
-RUNS = 100
+RUNS = 60
 ERRORS = int(binom.isf(0.003, RUNS, 0.05))  # of RUNS where 5 % is allowed
 THINGS = ("lamp", "chair", "radio", "kettle", "mirror", "carpet", "camera", "guitar", "tent", "clock")
 # No word here is one that placebo edits change: the margin of a text depends on it.
