@@ -36,8 +36,8 @@ MAX_RESAMPLES = 199_999  # beyond 5,000 two-sided tests nothing could be shown
 CHUNK = 2_000_000  # numbers that are drawn at once: memory must not grow with the texts
 FEW = 10
 # Shares of the plan after which the answers are looked at. Before a fifth, too few answers can have changed.
-LOOKS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-SPENDING = 1.5  # of the share that is done: 1 spends evenly, 3 is close to O'Brien and Fleming's rule
+LOOKS = (0.2, 0.4, 0.6, 0.8, 1.0)
+SPENDING = 2.5  # of the share that is done: 1 spends evenly, 3 is close to O'Brien and Fleming's rule
 GRID = 401
 LEVELS: Floats = np.concatenate([np.logspace(-8, -0.5, 31), [1.0]])
 Alternative = Literal["two-sided", "greater"]

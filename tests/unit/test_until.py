@@ -155,9 +155,10 @@ def test_what_is_decided_is_asked_no_further(whole: Result) -> None:
 def test_a_run_ends_when_nothing_is_open(tmp_path: Path) -> None:
     found = run(tmp_path, attributes=("gender",), groups=("gender:female/male",))
     assert found.complete
-    assert [look["open"] for look in found.record["looks"]] == [[]]
-    assert found.record["counts"]["cases"] < len(TEXTS) / 2
-    assert found.record["looks"][0]["alpha"] < 0.01
+    looks = found.record["looks"]
+    assert [bool(look["open"]) for look in looks] == [True] * (len(looks) - 1) + [False]
+    assert found.record["counts"]["cases"] <= len(TEXTS) / 2
+    assert looks[0]["alpha"] < 0.01
 
 
 def test_looks_are_at_shares_of_the_budget_and_the_last_where_it_ends(tmp_path: Path) -> None:
