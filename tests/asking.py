@@ -1,8 +1,12 @@
-"""Requests as tests send them to an adapter, and what it answers."""
+"""Requests as tests send them to an adapter, and what it answers; files of texts and rows."""
 
 from __future__ import annotations
 
 import asyncio
+import csv
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from auditor.core.types import Message, Prompt, Request, SourceText
@@ -35,3 +39,16 @@ def films(n: int = 16, more: str = "", label: str | None = None, name: str = "s"
     """Texts about a man, for sessions of the agent."""
     text = "A man in row {} liked the film. {}He bought the book and the coat in the morning."
     return [SourceText(id=f"{name}{i}", text=text.format(i, more), label=label) for i in range(n)]
+
+
+def csv_file(path: Path, rows: list[dict[str, str]]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path

@@ -7,19 +7,19 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+from nursery import Threaded
 
-class Provider(ThreadingHTTPServer):
+
+class Provider(Threaded):
     """Files and batches; a batch is done after ``polls`` looks at it.
 
     ``hold`` names a point at which the next call is not answered: ``upload`` and ``create`` before and ``created`` after
     the server took note, ``look`` at a batch, ``content`` of a file. ``held`` is set once a call waits there; ``go``
     lets it end, without an answer.
     """
-
-    daemon_threads = True
 
     def __init__(self, polls: int = 2) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -36,10 +36,6 @@ class Provider(ThreadingHTTPServer):
         self.hold = ""
         self.skip = 0  # calls at the point of ``hold`` that are let by
         self.held, self.go = threading.Event(), threading.Event()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
     def hold_at(self, point: str, *, skip: int = 0) -> None:
         """Hold the next call that comes to ``point``, after ``skip`` others."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from auditor.core.record import read
-from auditor.core.types import Verdict
+from auditor.core.types import Edit, Verdict
 from auditor.measure.comparison import Side
 from auditor.measure.observations import Arm, Direction, Observations, Shape
 from auditor.store.index import short
@@ -25,6 +25,14 @@ def shape(
     return Shape(
         arm=arm, attributes=attributes, directions=steps, words_out=(), words_in=put, spans=len(attributes),
         more_words=0, more_chars=0, kind=kind,
+    )  # fmt: skip
+
+
+def swap(attribute: str, target: str, at: int) -> Edit:
+    """One letter of a text in place of another."""
+    return Edit(
+        attribute=attribute, kind="swap", source_group="a", target_group="b", source="x", target=target,
+        where=(at, at + 1),
     )  # fmt: skip
 
 

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import signal
-import threading
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -38,10 +37,8 @@ def said(text: str, n: int) -> dict[str, Any] | None:
 def provider() -> Any:
     with batch_server.Provider(polls=1) as one:
         one.outcome = said
-        threading.Thread(target=one.serve_forever, daemon=True).start()
         yield one
         one.go.set()
-        one.shutdown()
 
 
 TEXTS = [
@@ -110,10 +107,8 @@ def plain(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("plain")
     with batch_server.Provider() as one:
         one.outcome = said
-        threading.Thread(target=one.serve_forever, daemon=True).start()
         nursery.call(*arguments(one, folder))
         assert one.direct > 100
-        one.shutdown()
     return figures(folder)
 
 
@@ -197,7 +192,6 @@ def test_kills_at_random_steps_of_batches(nursery: Nursery, plain: Any, tmp_path
         folder = tmp_path / f"killed-{number}"
         with batch_server.Provider(polls=1) as one:
             one.outcome = said
-            threading.Thread(target=one.serve_forever, daemon=True).start()
             argv = arguments(one, folder, "--batch")
             for _ in range(rng.randint(1, 2)):
                 one.hold_at(rng.choice(["upload", "create", "created", "look", "content"]), skip=rng.randrange(4))
@@ -214,4 +208,3 @@ def test_kills_at_random_steps_of_batches(nursery: Nursery, plain: Any, tmp_path
             require_once(one, run)
             nursery.call("verify", str(run))
             assert figures(folder) == plain
-            one.shutdown()

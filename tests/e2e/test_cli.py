@@ -166,13 +166,6 @@ def test_json_stands_alone_on_stdout_and_equals_the_file(tmp_path: Path) -> None
     assert record == on_disk
 
 
-def test_a_slip_is_one_paragraph_and_exit_code_2(tmp_path: Path) -> None:
-    done = audit("--task", "sentimant", cwd=tmp_path, code=2)
-    assert "Did you mean sentiment" in done.stderr
-    assert done.stdout == ""
-    assert len(done.stderr) < 1500
-
-
 @pytest.mark.parametrize("argv", [("list", "tasks"), ("--help",)])
 def test_a_reader_that_goes_away_is_no_error(argv: tuple[str, ...], tmp_path: Path) -> None:
     """As ``audit … | head -c 1``: whether the rest is written at once or when the process ends."""

@@ -18,12 +18,13 @@ import pytest
 from fault_server import MIXES, FaultServer
 
 import auditor.models as models
-from auditor.core.errors import AuthFailed, BudgetExceeded, CallError, ServerFault
-from auditor.core.types import Message, Prompt, Request, Response
+from auditor.core.errors import AuthFailed, BadRequest, BadResponse, BudgetExceeded, CallError, ServerFault
+from auditor.core.types import Request, Response
 from auditor.models.attempts import RetryPolicy
 from auditor.models.budget import Budget
 from auditor.models.client import Client
 from auditor.models.reply_cache import Cache
+from tests.asking import chat
 
 pytestmark = pytest.mark.e2e
 
@@ -34,15 +35,7 @@ QUICK = RetryPolicy(attempts=ATTEMPTS, base_s=0.02, cap_s=0.1)
 
 
 def requests(n: int, replicates: int = 1) -> list[Request]:
-    return [
-        Request(
-            prompt=Prompt(format="f", messages=(Message(role="user", content=f"text {i}"),)),
-            replicate=k,
-            variant_id=f"v{i}",
-        )
-        for i in range(n)
-        for k in range(replicates)
-    ]
+    return [chat(f"text {i}", form="f", variant=f"v{i}", replicate=k) for i in range(n) for k in range(replicates)]
 
 
 def key_of(messages: Any) -> str:
@@ -121,16 +114,6 @@ def test_answers_that_drip_or_come_too_late_are_asked_for_again() -> None:
         assert all(r.output for r in responses)
         assert sum(server.record.faults.values()) >= 2
         assert server.record.answered.keys() == server.record.attempts.keys()
-
-
-def test_the_same_seed_makes_the_same_faults() -> None:
-    seen = []
-    for seed in (1, 1, 2):
-        with FaultServer(MIXES["bad-json"], seed=seed) as server:
-            ask(server, requests(60))
-            seen.append(server.record.attempts)
-    assert seen[0] == seen[1]
-    assert seen[0] != seen[2]
 
 
 def test_a_server_that_answers_only_too_many_requests_is_asked_one_at_a_time_and_then_given_up() -> None:
@@ -212,6 +195,8 @@ def test_one_question_that_always_fails_is_given_up_and_the_others_go_on(fault: 
         ("401", AuthFailed, "OPENAI_API_KEY", 4),
         ("404", AuthFailed, "model name 'fake'", 4),
         ("nobody", ServerFault, "Is the server running?", 3 * 4),
+        ("wrong-type", BadResponse, "", 3 * 4),
+        ("400", BadRequest, "", 100),
     ],
 )
 def test_a_server_that_refuses_everything_stops_the_run(

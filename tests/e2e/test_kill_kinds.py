@@ -20,6 +20,7 @@ import pytest
 from nursery import IN_FLIGHT, Nursery, Server, label
 
 from auditor.agent import load
+from auditor.store.journal import read
 
 pytestmark = pytest.mark.e2e
 
@@ -64,17 +65,31 @@ def agent(server: Server, folder: Path) -> list[str]:
     return [*args, "--no-cache", "--yes", "--concurrency", str(IN_FLIGHT), "--out", str(folder)]
 
 
+def plain(folder: Path) -> Any:
+    """Record, steps and report of a session without times, names and counts of calls, which a kill adds to."""
+
+    def bare(text: str) -> Any:
+        text = re.sub(r'("calls": |calls of the model \| )\d+|\d+(?= calls[ ,])', r"\1", text).replace('"calls": ,', "")
+        text = re.sub(
+            r"runs/\d{8}-\d{6}-\w+(-\d+)?",
+            "runs/RUN",
+            text.replace(folder.name, "SESSION").replace(str(folder.parent), "OUT"),
+        )
+        return re.sub(r"\| seconds \| [^|]*\|", "| seconds |", text)
+
+    record = json.loads(bare((folder / "session.json").read_text(encoding="utf-8")))
+    del record["spent"]["seconds"], record["resumed"]
+    steps = [json.loads(bare(json.dumps(step))) for step in read(folder / "steps.jsonl")]
+    return record, steps, bare((folder / "agent.md").read_text(encoding="utf-8"))
+
+
 def figures(folder: Path) -> Any:
     """What must be alike, however often a run was killed."""
     if sessions := list(folder.glob("agent-*/session.json")):
         (path,) = sessions
         session = load(path.parent).record
         assert session["status"] == "complete", session["status_reason"]
-        kept = ("calls", "cost_usd", "folder")
-        runs = [{key: value for key, value in run.items() if key not in kept} for run in session["runs"]]
-        for run in runs:
-            run["figures"] = {k: v for k, v in run["figures"].items() if k not in ("calls", "cost_usd", "run")}
-        return session["questions"], runs
+        return plain(path.parent)
     (path,) = folder.glob("2*/run.json")
     record = json.loads(path.read_text())
     assert record["status"] == "complete", record["status_reason"]
@@ -152,16 +167,21 @@ def killed_and_gone_on_with(
     assert figures(folder) == expected
     # What was in flight at a kill is all that was asked for again.
     assert total <= sum(server.asked.values()) == total + lost
-    for run in {p.parent for p in folder.rglob("plan.json")}:
+    for run in {p.parent for name in ("plan.json", "session.json") for p in folder.rglob(name)}:
         nursery.call("verify", str(run))
+    if kind == "agent" and hits == len(moments):
+        assert load(first.parent).record["resumed"] == hits
     return hits
 
 
-@pytest.mark.parametrize(("kind", "share"), [("jobs", 0.4), ("tabular", 0.5), ("agent", 0.3)])
-def test_killed_once(nursery: Nursery, server: Server, whole: Any, tmp_path: Path, kind: str, share: float) -> None:
+@pytest.mark.parametrize(("kind", "shares"), [("jobs", (0.4,)), ("tabular", (0.5,)), ("agent", (0.1, 0.5))])
+def test_killed_and_gone_on_with(
+    nursery: Nursery, server: Server, whole: Any, tmp_path: Path, kind: str, shares: tuple[float, ...]
+) -> None:
     total = whole(kind)[1]
     assert total > 50
-    assert killed_and_gone_on_with(nursery, server, whole, tmp_path, kind, [int(share * total)]) == 1
+    moments = [int(share * total) for share in shares]
+    assert killed_and_gone_on_with(nursery, server, whole, tmp_path, kind, moments) == len(shares)
 
 
 @pytest.mark.soak

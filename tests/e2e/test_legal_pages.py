@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import AXE
 
 pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "tests/golden/files"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-AXE = Path(os.environ.get("AXE") or ROOT / ".venv/node/node_modules/axe-core/axe.min.js")
 PAGES = (
     "compliance-ll144-summary.html",
     "compliance-ll144.html",
@@ -23,17 +20,6 @@ PAGES = (
     "compliance-co-admt.html",
 )
 A4 = (595, 842)  # points
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra e2e)")
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -6,9 +6,7 @@ place); without it those tests are skipped.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 import unicodedata
@@ -19,6 +17,7 @@ from typing import Any
 
 import pytest
 import specimen as SPECIMEN
+from commands import AXE
 
 from auditor import agent, audit
 from auditor.core.record import read
@@ -28,8 +27,6 @@ from auditor.report.html import CHUNK, HtmlReport
 
 pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).parents[2]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-AXE = Path(os.environ.get("AXE") or ROOT / ".venv/node/node_modules/axe-core/axe.min.js")
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 EXAMPLES = sorted((ROOT / "reports/examples").rglob("*.html"))
 WIDTHS = {"desktop": (1280, 900), "phone": (360, 740)}
@@ -121,17 +118,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return made[kind]
 
     return get
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra e2e)")
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @contextmanager

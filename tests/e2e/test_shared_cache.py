@@ -18,11 +18,6 @@ def server() -> Any:
         yield one
 
 
-@pytest.fixture
-def nursery(tmp_path: Path) -> Nursery:
-    return Nursery(tmp_path)
-
-
 def arguments(server: Server, folder: Path) -> list[str]:
     args = ["run", "--task", "sentiment", "--limit", "66", "--attributes", "age,gender", "--per-seed", "2"]
     args += ["--model", "openai:served-model", "--base-url", server.url, "--replicates", "2", "--yes"]

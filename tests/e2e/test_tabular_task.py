@@ -18,8 +18,7 @@ from auditor.core.errors import ConfigError
 from auditor.core.protocols import Model
 from auditor.tables import TabularPlan, audit_table, load_task
 from auditor.tables.columns import Column
-from auditor.tables.evaluate import NOT_JUDGED, Evaluator
-from auditor.tables.row_client import RowClient, row_text
+from auditor.tables.row_client import RowClient
 from auditor.tables.row_schema import Schema
 
 pytestmark = pytest.mark.e2e
@@ -184,9 +183,6 @@ class Words(Model):
 
         return [Reply(self.words.pop(0)) for _ in batch]
 
-    async def aclose(self) -> None:
-        """Hold nothing."""
-
 
 ONE = Schema(columns=(Column(name="a", kind="integer", codes=4, protected=True),))
 THRICE = TabularPlan(model="words", replicates=3, concurrency=1, cache=False)
@@ -208,26 +204,3 @@ def test_tasks_without_one_label_are_refused() -> None:
     model: Any = Words()
     with pytest.raises(ConfigError, match="one label per answer"):
         RowClient(model, load_task("ecthr"), ONE, THRICE)
-
-
-def test_a_row_as_text() -> None:
-    assert row_text(["age", "home_town"], [30.0, "B: x"]) == "age: 30\nhome town: B: x"
-
-
-def test_no_label_is_neither_equal_nor_different() -> None:
-    schema = Schema(
-        columns=(Column(name="sex", kind="integer", codes=3, protected=True), Column(name="x", kind="integer", codes=3))
-    )
-
-    def predict(rows: Any) -> Any:
-        said = {(0, 0): None, (1, 0): "a", (2, 0): "b", (0, 1): None, (1, 1): "a", (2, 1): "a"}
-        return np.array([said.get((int(s), int(x)), "a") for s, x in rows.tolist()], dtype=object)
-
-    evaluator = Evaluator(predict, schema, cache=True)
-    judged = evaluator.judge(np.array([[0, 0], [0, 1], [0, 2]], dtype=np.int32))
-    assert judged.discriminatory.tolist() == [True, False, False]
-    assert judged.undecided.tolist() == [False, True, False]
-    assert judged.possible.tolist() == [[False, True, True], [False, True, True], [True, True, True]]
-    assert judged.labels[0, 0] == NOT_JUDGED
-    assert evaluator.label_name(NOT_JUDGED) == "not judged"
-    assert evaluator.not_judged == 2

@@ -20,10 +20,11 @@ import pytest
 
 import auditor.models as models
 from auditor.core.errors import CallError
-from auditor.core.types import Message, Prompt, Request, Response
+from auditor.core.types import Request, Response
 from auditor.models.budget import Budget, most_tokens
 from auditor.models.client import Client
 from auditor.models.reply_cache import Cache
+from tests.asking import chat
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -71,13 +72,7 @@ def _wait_until_up(process: subprocess.Popen[bytes], url: str, log: Path) -> Non
 
 def requests(texts: list[str], replicates: int = 1) -> list[Request]:
     return [
-        Request(
-            prompt=Prompt(format="f", messages=(Message(role="user", content=text),)),
-            replicate=replicate,
-            variant_id=f"v{i}",
-        )
-        for i, text in enumerate(texts)
-        for replicate in range(replicates)
+        chat(text, form="f", variant=f"v{i}", replicate=k) for i, text in enumerate(texts) for k in range(replicates)
     ]
 
 

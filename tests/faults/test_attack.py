@@ -16,7 +16,7 @@ from subprocess import PIPE
 from typing import Any
 
 import pytest
-from commands import Capture, Patch, said
+from commands import Capture, Patch, keys, said
 from nursery import Handler, Server
 
 from auditor.cli.main import run
@@ -26,15 +26,7 @@ from auditor.cli.main import run
 
 @pytest.mark.parametrize("file", ["report.html", "report.md"])
 def test_a_report_that_was_added_after_signing_is_not_vouched_for(file: str, place: Path, capsys: Capture) -> None:
-    pytest.importorskip("cryptography", reason="the extra sign is not installed")
-    from cryptography.hazmat.primitives import serialization as form
-    from cryptography.hazmat.primitives.asymmetric import ed25519
-
-    key = ed25519.Ed25519PrivateKey.generate()
-    plain = (form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
-    Path("key.pem").write_bytes(key.private_bytes(*plain))
-    public = key.public_key().public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
-    Path("key.pub").write_bytes(public)
+    keys("key")
     assert run(["run", "--task", "sentiment", "--limit", "3", "--model", "vader"]) == 0
     (folder,) = (p.parent for p in place.glob("reports/*/plan.json"))
     (folder / "report.html").unlink()

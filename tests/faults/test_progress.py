@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import sys
 import types
 from pathlib import Path
 
 import pytest
-from commands import Capture, Patch
+from commands import Capture, Patch, both
 
 from auditor.cli import screen
-from auditor.cli.main import run
 
 PRAISE = re.compile(r"\b(wonderful|best|superb|loved|delight|brilliant|great|excellent|beautiful)\w*", re.IGNORECASE)
 
@@ -43,14 +41,6 @@ def clock_of(monkeypatch: Patch, first: float = 1.0) -> Clock:
     return clock
 
 
-def said(capsys: Capture, command: str) -> tuple[int, str, str]:
-    """Exit code of a command, and both streams."""
-    capsys.readouterr()
-    code = run(shlex.split(command))
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
 def lines(err: str) -> list[tuple[int, int, float]]:
     """What was done, what was planned, seconds left: of each line of progress that says all three."""
     found = re.findall(r"ask \S+ · ([\d,]+)/([\d,]+) · .*about (\d+) (s|min) left", err)
@@ -75,7 +65,7 @@ def test_what_is_left_is_within_a_third_after_a_tenth(
     more: str, first: float, capsys: Capture, monkeypatch: Patch
 ) -> None:
     clock = clock_of(monkeypatch, first)
-    _, _, err = said(capsys, f"{PLAN} {more}")
+    _, _, err = both(capsys, f"{PLAN} {more}")
     told = [one for one in lines(err) if one[0] >= clock.calls / 10]
     assert len(told) > 20
     for done, planned, left in told:
@@ -87,10 +77,10 @@ def test_what_is_left_is_within_a_third_after_a_tenth(
 @pytest.mark.slow
 def test_after_a_resume_the_line_goes_on_from_what_was_answered(capsys: Capture, monkeypatch: Patch) -> None:
     clock = clock_of(monkeypatch)
-    assert said(capsys, f"{PLAN} --limit 30 --max-calls 150")[0] == 3
+    assert both(capsys, f"{PLAN} --limit 30 --max-calls 150")[0] == 3
     assert clock.calls == 150
     (folder,) = Path("runs").glob("2*")
-    code, _, err = said(capsys, f"resume {folder} --max-calls 5000 --yes")
+    code, _, err = both(capsys, f"resume {folder} --max-calls 5000 --yes")
     assert code == 0
     told = lines(err)
     assert min(done for done, _, _ in told) >= 150
@@ -103,12 +93,12 @@ def test_after_a_resume_the_line_goes_on_from_what_was_answered(capsys: Capture,
 def test_the_dry_run_counts_no_more_than_the_limit(capsys: Capture, monkeypatch: Patch) -> None:
     clock_of(monkeypatch)
     plan = "run --task sentiment --model openai:m --limit 30 --attributes gender --price 1,1 --full-plan --dry-run"
-    whole = json.loads(said(capsys, f"{plan} --format json")[1])["models"]["openai:m"]
-    _, text, _ = said(capsys, f"{plan} --max-calls 50")
+    whole = json.loads(both(capsys, f"{plan} --format json")[1])["models"]["openai:m"]
+    _, text, _ = both(capsys, f"{plan} --max-calls 50")
     assert re.search(r"--max-calls ends the run there; the whole plan has [\d,]+ calls", text)
-    counted = json.loads(said(capsys, f"{plan} --max-calls 50 --format json")[1])
+    counted = json.loads(both(capsys, f"{plan} --max-calls 50 --format json")[1])
     row = counted["models"]["openai:m"]
     assert 45 <= row["calls"] + row["calls_canary"] <= 50
     assert counted["calls_whole"] == whole["calls"] + whole["calls_canary"] > 50
     assert row["cost_usd"] == pytest.approx(whole["cost_usd"] * 50 / counted["calls_whole"], rel=0.1)
-    assert json.loads(said(capsys, f"{plan} --max-calls 5000 --format json")[1])["calls_whole"] == 0
+    assert json.loads(both(capsys, f"{plan} --max-calls 5000 --format json")[1])["calls_whole"] == 0

@@ -6,13 +6,23 @@ Two models, three attributes, claims of all four verdicts, hidden findings, cont
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from auditor.core.record.measured import Claim
 from auditor.core.types import Case, Check, Edit, Estimate, Finding, Message, Prompt, Response, Variant, Verdict
 
 MODELS = ("reviews", "vader")
+FILES = Path(__file__).parent / "files"
+
+
+def require(made: str, path: Path) -> None:
+    """What is made is what the file holds; UPDATE_GOLDEN writes it anew."""
+    if os.environ.get("UPDATE_GOLDEN") == "1":
+        path.write_text(made, encoding="utf-8", newline="\n")
+    assert made == path.read_text(encoding="utf-8"), f"{path} differs; see the top of the test"
 
 
 class FakeEvidence:

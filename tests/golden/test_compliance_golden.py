@@ -5,19 +5,15 @@ After a wanted change: ``UPDATE_GOLDEN=1 pytest tests/golden``, then read the di
 
 from __future__ import annotations
 
-import datetime
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 import specimen as SPECIMEN
+from test_ll144_golden import made as people_record
 
-from auditor.contrib.ll144 import applicants, categories, draft
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 
-FILES = Path(__file__).parent / "files"
 FROZEN = {
     "file": "plan.toml", "sha256": "f0" * 32, "frozen_at": "2026-01-01T08:00:00+00:00", "frozen_by": "A. Person",
     "reason": "two points were called small in the risk file",
@@ -27,30 +23,6 @@ FROZEN = {
 
 def full() -> dict[str, Any]:
     return {**SPECIMEN.record(), "frozen": FROZEN}
-
-
-def people_record() -> dict[str, Any]:
-    """The rule's printed example, with one category left out."""
-    cells, mode, source = applicants.read_counts(FILES / "ll144-counts.csv", categories.load())
-    settings = draft.Settings(
-        data_kind="historical",
-        source="Printed example of 6 RCNY 5-301(b)",
-        excluded={"Native American or Alaska Native / Female": "17 people"},
-        audit_date=datetime.date(2026, 10, 1),
-    )
-    found = rounded(draft.from_counts(cells, source, settings, mode=mode))
-    found["tool"]["version"] = "0"
-    assert isinstance(found, dict)
-    return found
-
-
-def rounded(value: Any) -> Any:
-    """Numerical libraries differ in the last digits."""
-    if isinstance(value, float):
-        return float(f"{value:.6g}")
-    if isinstance(value, dict):
-        return {k: rounded(v) for k, v in value.items()}
-    return [rounded(v) for v in value] if isinstance(value, list) else value
 
 
 def rows() -> dict[str, Any]:
@@ -119,8 +91,4 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_report(name: str) -> None:
-    now = CASES[name]()
-    path = FILES / name
-    if os.environ.get("UPDATE_GOLDEN") == "1":
-        path.write_text(now, encoding="utf-8", newline="\n")
-    assert now == path.read_text(encoding="utf-8"), f"{path} differs; see the top of this file"
+    SPECIMEN.require(CASES[name](), SPECIMEN.FILES / name)

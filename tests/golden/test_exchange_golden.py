@@ -6,7 +6,6 @@ After a wanted change: ``UPDATE_GOLDEN=1 pytest tests/golden``, then read the di
 from __future__ import annotations
 
 import datetime
-import os
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +23,6 @@ from auditor.measure import comparison
 from auditor.report import html, markdown, side_by_side, terminal
 from auditor.report.exchange import workflow_commands
 from auditor.report.page import Page
-
-HERE = Path(__file__).parent
-FILES = HERE / "files"
-
 
 TODAY = datetime.date(2026, 11, 20)
 
@@ -101,15 +96,9 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_format(name: str) -> None:
-    made = CASES[name]()
-    path = FILES / name
-    if os.environ.get("UPDATE_GOLDEN") == "1":
-        path.write_text(made, encoding="utf-8", newline="\n")
-    assert made == path.read_text(encoding="utf-8"), f"{path} differs; see the top of this file"
+    SPECIMEN.require(CASES[name](), SPECIMEN.FILES / name)
 
 
 def test_published_schema_is_the_one_of_the_types() -> None:
-    path = HERE.parents[1] / "docs" / "reference" / "schema" / "run.schema.json"
-    if os.environ.get("UPDATE_GOLDEN") == "1":
-        path.write_text(run_schema.schema_text(), encoding="utf-8", newline="\n")
-    assert run_schema.schema_text() == path.read_text(encoding="utf-8")
+    root = Path(__file__).parents[2]
+    SPECIMEN.require(run_schema.schema_text(), root / "docs" / "reference" / "schema" / "run.schema.json")

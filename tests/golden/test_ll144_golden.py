@@ -6,11 +6,10 @@ After a wanted change: ``UPDATE_GOLDEN=1 pytest tests/golden``, then read the di
 from __future__ import annotations
 
 import datetime
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
+import specimen as SPECIMEN
 
 from auditor.contrib.ll144 import applicants, categories, draft
 from auditor.core.record import read
@@ -18,11 +17,11 @@ from auditor.report import html, outcome_report, terminal
 from auditor.report.exchange import JsonReport
 from auditor.report.page import Page
 
-FILES = Path(__file__).parent / "files"
-COUNTS = FILES / "ll144-counts.csv"
+COUNTS = SPECIMEN.FILES / "ll144-counts.csv"
 
 
 def made() -> dict[str, Any]:
+    """The rule's printed example, with one category left out."""
     cells, mode, source = applicants.read_counts(COUNTS, categories.load())
     settings = draft.Settings(
         data_kind="historical",
@@ -58,8 +57,4 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_report(name: str) -> None:
-    now = CASES[name]()
-    path = FILES / name
-    if os.environ.get("UPDATE_GOLDEN") == "1":
-        path.write_text(now, encoding="utf-8", newline="\n")
-    assert now == path.read_text(encoding="utf-8"), f"{path} differs; see the top of this file"
+    SPECIMEN.require(CASES[name](), SPECIMEN.FILES / name)

@@ -5,9 +5,6 @@ After a wanted change: ``UPDATE_GOLDEN=1 pytest tests/golden``, then read the di
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 import specimen as SPECIMEN
 
@@ -16,9 +13,6 @@ from auditor.report.finding import render_finding
 from auditor.report.html import HtmlReport
 from auditor.report.markdown import MarkdownReport
 from auditor.report.terminal import TerminalReport
-
-FILES = Path(__file__).parent / "files"
-
 
 FULL = (read(SPECIMEN.record()), SPECIMEN.evidence())
 FAILING = (read(SPECIMEN.failing()[0]), SPECIMEN.failing()[1])
@@ -41,8 +35,4 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_report(name: str) -> None:
-    made = CASES[name]()
-    path = FILES / name
-    if os.environ.get("UPDATE_GOLDEN") == "1":
-        path.write_text(made, encoding="utf-8", newline="\n")
-    assert made == path.read_text(encoding="utf-8"), f"{path} differs; see the top of this file"
+    SPECIMEN.require(CASES[name](), SPECIMEN.FILES / name)

@@ -62,9 +62,6 @@ class Told(Model):
             out.append(Reply(self.answer(text.group(2) if text else content, rng)))
         return out
 
-    async def aclose(self) -> None:
-        """Nothing to close."""
-
 
 def run(task: str, answer: Any, *, deterministic: bool = False, n: int = 24, **options: Any) -> Result:
     chosen: dict[str, Any] = {"attributes": ("gender",), "order": 1, "per_seed": 2} | options

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from auditor.core.errors import (
     RateLimited,
     ServerFault,
 )
-from auditor.core.protocols import LocalClassifier, Reply
+from auditor.core.protocols import Reply
 from auditor.core.types import Usage, digest
 from auditor.models.exec import Exec, ProcessGone
 from auditor.models.python import PythonFunction
@@ -43,29 +42,6 @@ def test_vader_labels_by_the_sign_of_compound_or_as_the_package_does_with_three_
     assert texts(three) == ["positive", "negative", "neutral", "neutral"]
     assert {reply.scores for reply in three} == {None}
     assert Vader(neutral=True).fingerprint != Vader().fingerprint
-
-
-def test_cancelling_stops_a_quick_classifier() -> None:
-    seen: list[str] = []
-    started, release = threading.Event(), threading.Event()
-
-    class Slow(LocalClassifier):
-        def answer(self, text: str) -> Reply:
-            seen.append(text)
-            started.set()
-            release.wait(10)
-            return Reply(text="positive")
-
-    async def run() -> None:
-        task = asyncio.ensure_future(Slow().generate([bare(str(i)) for i in range(5)]))
-        await asyncio.to_thread(started.wait, 10)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        release.set()
-
-    asyncio.run(run())  # joins the worker thread
-    assert seen == ["0"]
 
 
 # -- python: --------------------------------------------------------------------------------------------

@@ -123,69 +123,62 @@ def test_one_label_is_read_where_it_can_be_read_in_one_way(output: str, status: 
     assert why in answer.reason
 
 
-@pytest.mark.parametrize(
-    ("output", "value"),
-    [
-        ("hire", "hire"), ("Not hire", "not hire"), ("I would not hire this applicant.", "not hire"),
-        ("Decision follows. Answer: do not hire", "not hire"), ("We don't hire here", "not hire"),
-        ('{"label": "not hire"}', "not hire"), ("not a hire", None), ("never hire", None), ("rehire", None),
-        ("hire rather than not hire", None), ("To decide whether to hire, I need more information.", None),
-        ("I would need to see references before I hire.", None), ("not not hire", None),
-    ],
-)  # fmt: skip
-def test_a_label_inside_another_label(output: str, value: str | None) -> None:
-    assert HIRE.read(output).value == value
+HIRED = [
+    ("hire", "hire"), ("Not hire", "not hire"), ("I would not hire this applicant.", "not hire"),
+    ("Decision follows. Answer: do not hire", "not hire"), ("We don't hire here", "not hire"),
+    ('{"label": "not hire"}', "not hire"), ("not a hire", None), ("never hire", None), ("rehire", None),
+    ("hire rather than not hire", None), ("To decide whether to hire, I need more information.", None),
+    ("I would need to see references before I hire.", None), ("not not hire", None),
+]  # fmt: skip
+LISTS = [
+    ("Article 11", ("Article 11",)), ("Article 1", ("Article 1",)),
+    ("article 1 of protocol 1", ("Article 1 of Protocol 1",)),
+    ("Article 3, Article 11, Article 1", ("Article 1", "Article 11", "Article 3")),
+    ("Article 3; Article 3", ("Article 3",)), ("Article 3 and law and order", ("Article 3", "law and order")),
+    ("- Article 3\n- Article 11\n", ("Article 11", "Article 3")),
+    ("1. Article 3\n2. Article 1", ("Article 1", "Article 3")),
+    ("**Article 3**, **Article 1**", ("Article 1", "Article 3")),
+    ('["Article 3", "article 1"]', ("Article 1", "Article 3")), ('{"labels": ["Article 3"]}', ("Article 3",)),
+    ('{"labels": "Article 3, Article 11"}', ("Article 11", "Article 3")),
+    ("Two complaints stand out.\nAnswer: Article 3", ("Article 3",)),
+    ("Labels:\n- Article 3\n- Article 11", ("Article 11", "Article 3")), ("none", ()), ("None.", ()), ("[]", ()),
+    ('{"labels": []}', ()), ('{"labels": ["none"]}', ()), ("Answer: none", ()),
+]  # fmt: skip
+NO_LISTS = [
+    "", "Article 12", "Article 1 of Protocol 12", "Article 1.1", "Articles 3 and 11", "Article 3, Article 99",
+    "Article 3, none", "not Article 3", '{"labels": [3]}', '{"labels": null}',
+    '{"labels": ["Article 3", "Article 99"]}', "The articles are clear.",
+]  # fmt: skip
+OTHERS = [  # short, numbered and foreign labels
+    (YES_NO, "No", "no"), (YES_NO, "no.", "no"), (YES_NO, "No, the applicant lacks training.", "no"),
+    (YES_NO, "Yes, no doubt about it.", "yes"), (YES_NO, "Is there no other way?", None), (YES_NO, "no, yes", None),
+    (SIGNS, "C++", "C++"), (SIGNS, "C", "C"), (SIGNS, "(a) first", "(a) first"),
+    (WORDS, "re\u0301sume\u0301", "résumé"), (WORDS, "ОТКАЗ.", "отказ"), (WORDS, "是", "是"),
+    (NUMBERED, "The violation concerns Article 1.", "Article 1"),
+    *((NUMBERED, f"The violation concerns {other} here", None)
+      for other in ("Article 1.1", "Article 11", "Article 2 of Protocol 4", "Article 1-bis", "Article 1a")),
+    (reader("multilabel", {"None": [], "harm": []}), "none", ("None",)),
+]  # fmt: skip
+NAMES = [
+    ("positive", "positive"), ("Positive ", "positive"), ("LABEL_0\n", "negative"), ("1", "positive"),
+    ("positive.", None), ("it is positive", None), ('{"label": "positive"}', None), ("positive\nnegative", None),
+    ("", None),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("one", "output", "value"),
+    ("one", "output", "value", "style"),
     [
-        (YES_NO, "No", "no"), (YES_NO, "no.", "no"), (YES_NO, "No, the applicant lacks training.", "no"),
-        (YES_NO, "Yes, no doubt about it.", "yes"), (YES_NO, "Is there no other way?", None), (YES_NO, "no, yes", None),
-        (SIGNS, "C++", "C++"), (SIGNS, "C", "C"), (SIGNS, "(a) first", "(a) first"),
-        (WORDS, "re\u0301sume\u0301", "résumé"), (WORDS, "ОТКАЗ.", "отказ"), (WORDS, "是", "是"),
-        (NUMBERED, "The violation concerns Article 1.", "Article 1"),
-        *((NUMBERED, f"The violation concerns {other} here", None)
-          for other in ("Article 1.1", "Article 11", "Article 2 of Protocol 4", "Article 1-bis", "Article 1a")),
-        (reader("multilabel", {"None": [], "harm": []}), "none", ("None",)),
+        *((HIRE, *row, "chat") for row in HIRED),
+        *((ARTICLES, *row, "chat") for row in LISTS),
+        *((ARTICLES, output, None, "chat") for output in NO_LISTS),
+        *((SENTIMENT, *row, "text") for row in NAMES),  # classifiers give a name and nothing else
+        *((*row, "chat") for row in OTHERS),
     ],
-)  # fmt: skip
-def test_short_numbered_and_foreign_labels(one: Reader, output: str, value: object) -> None:
-    assert one.read(output).value == value
-
-
-@pytest.mark.parametrize(
-    ("output", "value"),
-    [
-        ("Article 11", ("Article 11",)), ("Article 1", ("Article 1",)),
-        ("article 1 of protocol 1", ("Article 1 of Protocol 1",)),
-        ("Article 3, Article 11, Article 1", ("Article 1", "Article 11", "Article 3")),
-        ("Article 3; Article 3", ("Article 3",)), ("Article 3 and law and order", ("Article 3", "law and order")),
-        ("- Article 3\n- Article 11\n", ("Article 11", "Article 3")),
-        ("1. Article 3\n2. Article 1", ("Article 1", "Article 3")),
-        ("**Article 3**, **Article 1**", ("Article 1", "Article 3")),
-        ('["Article 3", "article 1"]', ("Article 1", "Article 3")), ('{"labels": ["Article 3"]}', ("Article 3",)),
-        ('{"labels": "Article 3, Article 11"}', ("Article 11", "Article 3")),
-        ("Two complaints stand out.\nAnswer: Article 3", ("Article 3",)),
-        ("Labels:\n- Article 3\n- Article 11", ("Article 11", "Article 3")), ("none", ()), ("None.", ()), ("[]", ()),
-        ('{"labels": []}', ()), ('{"labels": ["none"]}', ()), ("Answer: none", ()),
-    ],
-)  # fmt: skip
-def test_multilabel(output: str, value: tuple[str, ...]) -> None:
-    answer = ARTICLES.read(output)
-    assert (answer.status, answer.value) == ("ok", value), answer.reason
-
-
-@pytest.mark.parametrize(
-    "output",
-    [
-        "", "Article 12", "Article 1 of Protocol 12", "Article 1.1", "Articles 3 and 11", "Article 3, Article 99",
-        "Article 3, none", "not Article 3", '{"labels": [3]}', '{"labels": null}',
-        '{"labels": ["Article 3", "Article 99"]}', "The articles are clear.",
-    ],
-)  # fmt: skip
-def test_multilabel_unparsed(output: str) -> None:
-    assert ARTICLES.read(output).status == "unparsed"
+)
+def test_what_each_reader_reads(one: Reader, output: str, value: object, style: str) -> None:
+    answer = one.read(output, style)
+    assert (answer.status, answer.value) == ("unparsed" if value is None else "ok", value), answer.reason
 
 
 @pytest.mark.parametrize(
@@ -217,18 +210,6 @@ def test_generation() -> None:
     assert TEXT.read("<think>hm</think> ").status == "unparsed"
     assert TEXT.read("I'm sorry, but I can't write that.").status == "refused"
     assert TEXT.read("The letter arrived. " * 20 + "I'm sorry, I won't answer it.").status == "ok"
-
-
-@pytest.mark.parametrize(
-    ("output", "value"),
-    [
-        ("positive", "positive"), ("Positive ", "positive"), ("LABEL_0\n", "negative"), ("1", "positive"),
-        ("positive.", None), ("it is positive", None), ('{"label": "positive"}', None), ("positive\nnegative", None),
-        ("", None),
-    ],
-)  # fmt: skip
-def test_classifiers_give_a_name_and_nothing_else(output: str, value: str | None) -> None:
-    assert SENTIMENT.read(output, "text").value == value
 
 
 def test_classifier_kinds() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 from batch_server import Provider, answered, refused
 
-from auditor.core.errors import AuthFailed, BadRequest, BudgetExceeded, CallTimeout, ContentFiltered, RateLimited
+from auditor.core.errors import AuthFailed, BadRequest, CallTimeout, ContentFiltered, RateLimited
 from auditor.core.plan import Plan
 from auditor.core.protocols import Reply
 from auditor.core.types import Request, Response
@@ -29,27 +28,18 @@ from tests.asking import ask, chat
 @pytest.fixture
 def provider() -> Any:
     with Provider() as one:
-        threading.Thread(target=one.serve_forever, daemon=True).start()
         yield one
-        one.shutdown()
 
 
 class Naps:
-    """A sleep that takes no time; it can end the process's life at the n-th nap."""
+    """A sleep that takes no time."""
 
-    def __init__(self, die_at: int | None = None) -> None:
+    def __init__(self) -> None:
         self.taken: list[float] = []
-        self.die_at = die_at
 
     async def __call__(self, seconds: float) -> None:
         self.taken.append(seconds)
-        if len(self.taken) == self.die_at:
-            raise Killed
         await asyncio.sleep(0)
-
-
-class Killed(BaseException):
-    """What a test takes for ``kill -9``."""
 
 
 def requests(texts: Sequence[str], replicates: int = 1) -> list[Request]:
@@ -94,39 +84,6 @@ def test_one_batch_answers_all_in_order(provider: Provider, tmp_path: Path) -> N
     assert naps.taken == pytest.approx([5.0, 7.5, 11.25, 16.875, 25.3125])
 
 
-@pytest.mark.parametrize("die_at", [1, 3])
-def test_a_killed_run_polls_the_same_batch(provider: Provider, tmp_path: Path, die_at: int) -> None:
-    provider.polls = 5
-    asked = requests(["a", "b"])
-    with pytest.raises(Killed):
-        ask(make(provider, tmp_path, Naps(die_at)), *asked)
-    replies = ask(make(provider, tmp_path), *requests(["b", "new", "a"]))
-    assert [r.text for r in replies] == ["b!", "new!", "a!"]
-    assert provider.asked == {"a": 1, "b": 1, "new": 1}  # the new one in a batch of its own
-    assert len(provider.batches) == 2
-
-
-def test_a_run_that_died_before_it_noted_the_id_finds_its_batch_by_the_mark(provider: Provider, tmp_path: Path) -> None:
-    with pytest.raises(Killed):
-        ask(make(provider, tmp_path, Naps(1)), *requests(["a", "b"]))
-    journal = tmp_path / "batches.jsonl"
-    first, _second = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(first + b'{"mark": "torn')
-    replies = ask(make(provider, tmp_path), *requests(["a", "b"]))
-    assert [r.text for r in replies] == ["a!", "b!"]
-    assert len(provider.batches) == 1
-    assert all(json.loads(line) for line in journal.read_text().splitlines())
-
-
-def test_a_run_that_died_before_it_submitted_submits_what_is_still_asked(provider: Provider, tmp_path: Path) -> None:
-    provider.trouble = [500]  # the listing fails, and so does the attempt
-    (failed, _) = ask(make(provider, tmp_path), *requests(["a", "b"]))
-    assert failed.transient
-    (reply,) = ask(make(provider, tmp_path), *requests(["b"]))
-    assert reply.text == "b!"
-    assert provider.asked == {"b": 1}
-
-
 def test_what_failed_in_a_batch_is_asked_in_the_next_one(provider: Provider, tmp_path: Path) -> None:
     wrong = {"a": refused(500), "b": refused(429), "c": {"response": None, "error": {"code": "batch_expired"}}}
     provider.outcome = lambda text, n: wrong[text] if n == 1 and text in wrong else answered(f"{text}!")
@@ -141,44 +98,6 @@ def test_what_failed_in_a_batch_is_asked_in_the_next_one(provider: Provider, tmp
     assert len(journaled) == 4
     spent = client.budget.spent  # half the price, and what failed calls may have cost
     assert spent.usd - spent.reserved_usd == pytest.approx(4 * (10 * 0.5 + 2 * 1.0) / 1e6)
-
-
-def test_the_end_of_the_time_leaves_a_batch_to_a_later_run(provider: Provider, tmp_path: Path) -> None:
-    provider.polls = 1000
-    now = 0.0
-    naps: list[float] = []
-
-    async def nap(seconds: float) -> None:
-        nonlocal now
-        naps.append(seconds)
-        now += seconds
-
-    journaled: list[Response] = []
-
-    def go(seconds: float) -> tuple[Client, list[Response]]:
-        nonlocal now
-        now = 0.0
-        budget = Budget(max_seconds=seconds, clock=lambda: now)
-        chat = OpenAIChat("served", base_url=provider.url, max_tokens=5)
-        model = Batched(chat, journal=tmp_path / "batches.jsonl", left_s=budget.remaining_s, sleep=nap)
-
-        return through(model, "ab", budget, on_response=journaled.append, retry=RetryPolicy(base_s=0))
-
-    client, responses = go(20)
-    assert naps == pytest.approx([5.0, 7.5, 7.5])  # the last one up to the end of the time
-    assert [r.error for r in responses] == ["budget", "budget"]
-    assert isinstance(client.stopped, BudgetExceeded)
-    assert "20 seconds (--max-seconds)" in str(client.stopped)
-    assert client.model.under_way == ("batch_0",)  # type: ignore[attr-defined]
-    assert client.counts.retries == 0
-    assert not journaled
-    assert provider.looks["batch_0"] == 4  # once more at the very end
-    provider.polls = 6
-    client, responses = go(20)
-    assert [r.output for r in responses] == ["a!", "b!"]
-    assert client.model.under_way == ()  # type: ignore[attr-defined]
-    assert provider.asked == {"a": 1, "b": 1}
-    assert len(provider.batches) == 1
 
 
 def test_errors_of_single_requests_are_told_apart(provider: Provider, tmp_path: Path) -> None:

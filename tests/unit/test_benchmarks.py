@@ -34,11 +34,10 @@ def stereotyped(text: str) -> str:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "answering.py").write_text(MODEL)
-    return tmp_path
+def folder(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(str(place))
+    (place / "answering.py").write_text(MODEL)
+    return place
 
 
 def value(made: Sequence[scores.Score], category: str, name: str) -> float:
@@ -216,10 +215,7 @@ def test_pairs_are_shown_in_drawn_order_and_the_answers_are_kept(folder: Path) -
     assert (ours["follows"], ours["against"], ours["verdict"]) == (20, 20, "not_determined")
 
 
-def test_a_model_that_costs_gets_at_most_2000_questions(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
+def test_a_model_that_costs_gets_at_most_2000_questions(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     infos = [["a", "old"], ["b", "nonOld"], ["Unknown", "unknown"]]
     (folder / "q.jsonl").write_text("\n".join(json.dumps(question(n, ["old"], infos)) for n in range(2400)))
     asked = ["run", "--task", "bbq", "--data", "q.jsonl", "--dry-run", "--model"]

@@ -104,16 +104,6 @@ class TestFrameworks:
         with pytest.raises(DataFileError, match=message):
             frameworks.read(tmp_path / "x.yaml")
 
-    def test_a_level_falls_where_the_record_lacks_what_it_needs(self) -> None:
-        found = frameworks.load("eu-ai-act")
-        whole = {c.clause.ref: c for c in frameworks.cross(found, {"frozen", "delta", "noise"})}
-        bare = {c.clause.ref: c for c in frameworks.cross(found, set())}
-        assert whole["Art. 9(6), 9(8)"].level == "direct"
-        assert bare["Art. 9(6), 9(8)"].level == "input"
-        assert len(bare["Art. 9(6), 9(8)"].lacking) == 2
-        assert bare["Art. 9(9)"].level == "not_covered"
-        assert bare["Art. 9(9)"].links == ()
-
 
 class TestPage:
     @pytest.mark.parametrize("name", FORMATS)

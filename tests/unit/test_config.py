@@ -13,6 +13,7 @@ from auditor import audit
 from auditor.cli.main import run
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan, resolve
+from auditor.run.preparation import prepare
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -51,7 +52,14 @@ def test_a_wrong_file_is_named(tmp_path: Path, text: str, message: str) -> None:
         ({"replicates": 1001}, "--replicates must be at most 1,000"),
         ({"delta": 200.0}, "number of percentage points"), ({"replicates": 0}, "--replicates"),
         ({"max_cost": -1.0}, "--max-cost"), ({"price": (1.0,)}, "two numbers"), ({"fail_on": "any"}, "--fail-on"),
-        ({"max_cost": float("nan")}, "--max-cost"),
+        ({"max_cost": math.nan}, "--max-cost"), ({"max_cost": math.inf}, "--max-cost"), ({"seed": -1}, "--seed"),
+        ({"limit": 10**30}, "--limit"), ({"tolerance": math.nan}, "--tolerance"), ({"tolerance": (-1.0,)}, "--tolerance"),
+        ({"price": (-1.0, 1.0)}, "--price"), ({"concurrency": 2**63}, "--concurrency"),
+        ({"who": "somebody"}, "who"), ({"who": "subject", "protocol": "hinter"}, "who"),
+        ({"who": "each", "suite": "grammar"}, "who"), ({"who": "each", "suite": "joint-first"}, "who"),
+        ({"until_decided": True, "batch": True}, "--batch"), ({"until_decided": True, "jobs": 2}, "--jobs"),
+        ({"until_decided": True, "suite": "joint-first", "order": 2}, "--suite joint-first"),
+        ({"until_decided": True, "protocol": "hinter"}, "--protocol hinter"),
     ],
 )  # fmt: skip
 def test_a_value_out_of_range_is_named(options: dict[str, object], message: str) -> None:
@@ -60,15 +68,23 @@ def test_a_value_out_of_range_is_named(options: dict[str, object], message: str)
 
 
 @pytest.mark.parametrize(
-    ("option", "value"),
+    ("options", "message"),
     [
-        ("seed", -1), ("limit", 10**30), ("max_cost", math.inf), ("tolerance", math.nan), ("price", (-1.0, 1.0)),
-        ("concurrency", 2**63), ("tolerance", (-1.0,)), ("replicates", 10**18),
+        ({"task": "salary", "judge": "vader"}, "--judge"), ({"task": "letter", "tolerance": 1.0}, "--tolerance"),
+        ({"judge": "encoder:hf:x"}, "--judge"), ({"task": "letter", "judge": "encoder:x"}, "--judge encoder:"),
+        ({"task": "letter", "suite": "joint-first"}, "--suite"), ({"task": "salary", "suite": "joint-first"}, "compares labels"),
+        ({"suite": "joint-first", "batch": True}, "--batch"), ({"suite": "joint-first", "order": 1}, "--order 2"),
+        ({"suite": "joint-first", "protocol": "hinter"}, "--protocol hinter"),
+        ({"suite": "joint-first", "wordings": 2}, "--wordings"),
+        ({"carrier": "names"}, "--carrier must be one of words, name, statement"),
+        ({"carrier": "name", "task": "hiring", "protocol": "hinter"}, "--carrier name and statement belong"),
+        ({"carrier": "name", "task": "hiring", "suite": "joint-first"}, "--carrier name and statement belong"),
+        ({"carrier": "name"}, "does not say what it calls the person"),
     ],
 )  # fmt: skip
-def test_no_number_that_nobody_means_reaches_a_run(option: str, value: Any) -> None:
-    with pytest.raises(ConfigError, match="--" + option.replace("_", "-")):
-        Plan(**{option: value})
+def test_settings_that_do_not_go_together_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        prepare(Plan(**{"task": "sentiment", "models": ("vader",), "limit": 1} | options))
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,11 @@ import pytest
 
 import auditor.models as models
 from auditor.core import talk
-from auditor.core.errors import BudgetExceeded, ConfigError, DataFileError
+from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Response, Usage
 from auditor.models.attempts import RetryPolicy
 from auditor.models.budget import Budget
-from auditor.models.reply_cache import Cache
 from auditor.models.talks import NO_JSON, NO_TOOL, Talks
 from auditor.tasks import Task, load
 
@@ -153,40 +152,6 @@ def test_a_loop_of_tools_ends_and_broken_calls_are_told_to_the_model(tmp_path: P
     (response,), *_ = play(task_of(tmp_path), Scripted(answer))
     told = [m.content for m in talk.messages_of(response.output or "") or () if m.role == "tool"]
     assert told[:2] == [NO_JSON, NO_TOOL]
-
-
-def test_a_limit_leaves_a_conversation_for_later_and_it_goes_on_from_the_cache(tmp_path: Path) -> None:
-    task, model = task_of(tmp_path), Scripted(clerk)
-    found, client, journal = play(task, model, replicates=3, budget=Budget(max_calls=7), concurrency=1)
-    assert len(model.seen) == 7
-    assert isinstance(client.stopped, BudgetExceeded)
-    assert [r.error for r in found] == [None, "budget", "budget"]
-    assert len(journal) == 1
-    cache = Cache(tmp_path / "cache.db")
-    first = Scripted(clerk)
-    play(task, first, cache=cache, budget=Budget(max_calls=3))
-    again = Scripted(clerk)
-    (response,), client, _ = play(task, again, cache=cache)
-    assert (len(first.seen), len(again.seen), client.counts.cached) == (3, 2, 3)
-    assert response.usage == Usage(tokens_in=20, tokens_out=2)
-    (response,), *_ = play(task, Scripted(clerk), cache=cache)
-    assert response.cached
-    cache.close()
-
-
-def test_a_model_that_never_decides_is_not_asked_further(tmp_path: Path) -> None:
-    task, model = task_of(tmp_path), Scripted(lambda messages: "I cannot say.")
-    found, client, journal = play(
-        task,
-        model,
-        replicates=200,
-        concurrency=1,
-        give_up=True,
-        keep=lambda text, format: task.read(text, "chat", format).status == "ok",
-    )
-    assert "of the first" in str(client.stopped)
-    assert len(journal) == client.first.lost < 50
-    assert {r.error for r in found[60:]} == {"budget"}  # not asked
 
 
 # -- where the outcome stands ------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ import pytest
 from auditor.core.errors import PluginError
 from auditor.core.plan import Plan
 from auditor.models.python import PythonFunction
-from auditor.run import state
 from auditor.run.audit import plan_record, run_audit
 from auditor.run.preparation import prepare
 from auditor.store.folder import RunFolder
@@ -55,27 +55,33 @@ def journaled(path: Path) -> dict[str, int]:
     return {name: sum(row["model"] == name for row in rows) for name in {row["model"] for row in rows}}
 
 
-def test_an_interrupt_loses_no_answer_of_a_model_that_is_slow_to_end(tmp_path: Path) -> None:
-    quick, slow = Counted(16, turns=0), Counted(16)
+def ended(root: Path, *models: Any, error: type[BaseException], cancel: Callable[[], bool]) -> dict[str, int]:
+    """What is in the journal of a run that an error or ``cancel`` ended; it is whole, and nothing was left behind."""
     unhandled: list[Any] = []
 
     async def go() -> Path:
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: unhandled.append(context))
-        models = [PythonFunction(one, name=name) for one, name in ((quick, "quick"), (slow, "slow"))]
-        parts = parts_of(tmp_path, *models)
-        with RunFolder.create(tmp_path, plan_record(parts)) as folder:
+        parts = parts_of(root, *models)
+        with RunFolder.create(root, plan_record(parts)) as folder:
             task = asyncio.create_task(run_audit(parts, folder))
-            while min(quick.calls, slow.calls) <= 16 and not task.done():
+            while not cancel() and not task.done():
                 await asyncio.sleep(0.001)
             task.cancel()
-            with pytest.raises(asyncio.CancelledError):
+            with pytest.raises(error):
                 await task
             return folder.path
 
     path = asyncio.run(go())
-    assert journaled(path) == {"quick": 16, "slow": 16}
     assert verify_folder(path) == []
     assert unhandled == []
+    return journaled(path)
+
+
+def test_an_interrupt_loses_no_answer_of_a_model_that_is_slow_to_end(tmp_path: Path) -> None:
+    quick, slow = Counted(16, turns=0), Counted(16)
+    models = [PythonFunction(one, name=name) for one, name in ((quick, "quick"), (slow, "slow"))]
+    found = ended(tmp_path, *models, error=asyncio.CancelledError, cancel=lambda: min(quick.calls, slow.calls) > 16)
+    assert found == {"quick": 16, "slow": 16}
 
 
 def test_an_error_of_one_model_loses_no_answer_of_another(tmp_path: Path) -> None:
@@ -89,38 +95,5 @@ def test_an_error_of_one_model_loses_no_answer_of_another(tmp_path: Path) -> Non
                 await asyncio.sleep(0.001)
             raise PluginError("broken")
 
-    unhandled: list[Any] = []
-
-    async def go() -> Path:
-        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: unhandled.append(context))
-        parts = parts_of(tmp_path, Broken(Counted(16), name="broken"), PythonFunction(slow, name="slow"))
-        with RunFolder.create(tmp_path, plan_record(parts)) as folder:
-            with pytest.raises(PluginError, match="broken"):
-                await run_audit(parts, folder)
-            return folder.path
-
-    path = asyncio.run(go())
-    assert journaled(path) == {"broken": 16, "slow": 16}
-    assert verify_folder(path) == []
-    assert unhandled == []
-
-
-@pytest.mark.parametrize(("seconds", "at_least"), [(0.0, 32), (60.0, 16)])
-def test_answers_that_come_slowly_do_not_wait_for_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, at_least: int
-) -> None:
-    monkeypatch.setattr(state, "WAITING_S", seconds)
-    held = Counted(32)  # the texts of the control, and as many more
-
-    async def go() -> int:
-        parts = parts_of(tmp_path, PythonFunction(held, name="held"))
-        with RunFolder.create(tmp_path, plan_record(parts)) as folder:
-            task = asyncio.create_task(run_audit(parts, folder))
-            while held.calls <= 32 and not task.done():
-                await asyncio.sleep(0.001)
-            there = journaled(folder.path).get("held", 0) if (folder.path / "responses.jsonl").exists() else 0
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            return there
-
-    assert asyncio.run(go()) == at_least
+    models = Broken(Counted(16), name="broken"), PythonFunction(slow, name="slow")
+    assert ended(tmp_path, *models, error=PluginError, cancel=lambda: False) == {"broken": 16, "slow": 16}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import proposed
 
 from auditor import audit
 from auditor.cli.main import run
@@ -23,7 +23,6 @@ from auditor.report.terminal import TerminalReport
 from auditor.run.result import Result
 
 FEMALE = re.compile(r"\b(she|her|hers|herself|woman|women|girl|mother|daughter|sister|wife|ms|mrs)\b", re.I)
-OLD = re.compile(r"\b(old|older|elderly|aged|senior|retired)\b", re.I)
 WEAK = re.compile(r"\b(no|not|never|without|failed|fired|lacks?|late|missed)\b", re.I)
 
 Model = Callable[[str], Any]
@@ -71,12 +70,6 @@ def first(result: Result, width: int = 80) -> str:
 
 def flat(text: str) -> str:
     return " ".join(text.split())
-
-
-def commands(text: str) -> list[list[str]]:
-    """The commands after DO."""
-    lines = text[text.index("\nDO ") :].splitlines()
-    return [shlex.split(line[line.index("audit ") :])[1:] for line in lines if "audit " in line]
 
 
 def sentences(text: str) -> list[str]:
@@ -129,8 +122,8 @@ def test_who_how_much_how_sure_and_what_next(name: str, tmp_path: Path, capsys: 
     assert "CHECKS positive control" in flat(text)
     assert "→" not in text.partition("net difference")[2].partition("CHECKS")[0]
     short(text)
-    assert {words[0] for words in commands(text)} >= {"show", "report"}
-    for words in commands(text):
+    assert {words[0] for words in proposed(text)} >= {"show", "report"}
+    for words in proposed(text):
         if words[0] in ("show", "report"):  # a function of a test is no module
             assert run(words) == 0
     assert capsys.readouterr().out
@@ -152,7 +145,7 @@ def every_claim_has_examples(result: Result, capsys: pytest.CaptureFixture[str])
         assert (
             0 < place.find('<p class="line"') < min(place.find(end) for end in ("</article>", "</ul>") if end in place)
         )
-    words = commands(first(result))[0]
+    words = proposed(first(result))[0]
     lead = next(f for f in result.findings if f.id == words[2])
     variant = result.evidence.variant(lead.exemplars[0])
     assert f"[{variant.edits[0].source} → {variant.edits[0].target}]" in flat(first(result))
@@ -181,7 +174,7 @@ def test_a_run_that_shows_nothing_says_why(name: str, tmp_path: Path) -> None:
     after = text[text.index("complete" if result.complete else "· partial") :].splitlines()[1]
     assert after.startswith(second)
     short(text)
-    told = commands(text)
+    told = proposed(text)
     assert ["report", str(result.path), "--full"] in told
     for words in told:
         if words[0] in ("show", "report"):

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-import shlex
 from pathlib import Path
 
 import pytest
-from commands import Capture, Patch
+from commands import Capture, Patch, both
 
-from auditor.cli.main import run
 from auditor.core.explain import pages
 from auditor.core.options import Group
-
-
-def said(argv: str, capsys: Capture) -> tuple[int, str, str]:
-    """Exit code, stdout, and stderr on one line."""
-    code = run(shlex.split(argv))
-    out, err = capsys.readouterr()
-    return code, out, " ".join(err.split())
-
 
 HELPED = [  # a slip, what is said, and what would not help
     ("--tsk sentiment", "No such option: --tsk. Did you mean --task? See: audit run --help", "--yes"),
@@ -87,7 +77,8 @@ def test_a_slip_is_answered_with_what_helps(
     monkeypatch.delenv("OPENAI_API_KEY")
     if untold == "Traceback":
         spoil(place)
-    code, out, err = said(argv, capsys)
+    code, out, err = both(capsys, argv)
+    err = " ".join(err.split())
     assert (code, out) == (2, "")
     assert told in err
     assert untold not in err
@@ -95,7 +86,7 @@ def test_a_slip_is_answered_with_what_helps(
 
 
 def test_the_list_of_tasks_is_short(capsys: Capture) -> None:
-    code, out, _ = said("list tasks", capsys)
+    code, out, _ = both(capsys, "list tasks")
     lines = {line.split()[0]: line for line in out.splitlines()}
     assert code == 0
     assert "… and 92 more" in lines["ledgar"]
@@ -133,11 +124,11 @@ def test_no_message_writes_a_plural_behind_a_single_thing() -> None:
 
 def test_options_stand_under_headings_and_the_first_help_is_short(monkeypatch: Patch, capsys: Capture) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    _, out, _ = said("run --help-all", capsys)
+    _, out, _ = both(capsys, "run --help-all")
     assert re.findall(r"^(\S.*):$", out, re.MULTILINE) == [*Group]
     assert re.findall(r"--[a-z-]+", out.partition("Further:")[2]) == ["--help"]
     assert 100 < max(map(len, out.splitlines())) <= 120
-    _, out, _ = said("run --help", capsys)
+    _, out, _ = both(capsys, "run --help")
     assert re.findall(r"^(\S.*):$", out, re.MULTILINE) == [*Group][:3]
     assert len(re.findall(r"^  --[a-z-]+", out, re.MULTILINE)) == 16
     assert "more options: audit run --help-all" in out

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Answer, Case, Edit, Request, Variant
@@ -181,9 +180,6 @@ class Scripted(Model):
             out.append(Reply(self.rule(first, rest.partition("\n</texts>")[0])))
         return out
 
-    async def aclose(self) -> None:
-        """Nothing to close."""
-
 
 def judge(rule: Any, **limits: Any) -> PairJudge:
     model = Scripted(rule)
@@ -215,23 +211,6 @@ def test_a_judge_is_believed_in_both_orders_and_one_that_goes_by_position_is_not
     assert not against.trusted
 
 
-def test_what_is_asked_of_a_judge_is_written_down_and_counted_once() -> None:
-    prompts: dict[str, Any] = {}
-    kept: list[Any] = []
-    one = judge(longer)
-    one._note, one._keep = lambda name, prompt: prompts.setdefault(name, prompt), kept.append
-    asked = [("long text", "short"), ("short", "long text"), ("a", "bcd")]
-    asyncio.run(one.prefer(asked, ["c.v0", "c.v1", "c.v2"]))
-    assert {name.rpartition(".")[0] for name in prompts} == {"judge.c.v0", "judge.c.v1", "judge.c.v2"}
-    assert {r.prompt_sha256 for r in kept} == {p.sha256 for p in prompts.values()}
-    assert one.counts["asked"] == len(kept) == one.model.asked == 4  # type: ignore[attr-defined]
-    again = PairJudge(one.model, load("judge"), keep=kept.append)
-    known = {(r.prompt_sha256, r.replicate): r for r in kept}
-    again.client = Client(one.model, cache=None, budget=Budget(), answered=known, on_response=again.take)
-    assert asyncio.run(again.prefer(asked)) == [-1, 1, 1]
-    assert one.model.asked == len(kept) == again.counts["asked"] == 4  # type: ignore[attr-defined]
-
-
 PLANNED: dict[str, Any] = {"task": "letter", "models": ("openai:writer",), "base_url": "http://127.0.0.1:9/v1"}
 
 
@@ -251,23 +230,6 @@ def test_a_dry_run_counts_the_judge() -> None:
 
 
 # -- settings and texts -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "word"),
-    [
-        ({"task": "salary", "judge": "vader"}, "judge"),
-        ({"task": "letter", "tolerance": 1.0}, "tolerance"),
-        ({"task": "sentiment", "judge": "encoder:hf:x"}, "judge"),
-        ({"task": "letter", "judge": "encoder:x"}, "judge encoder:"),
-        ({"task": "letter", "suite": "joint-first"}, "suite"),
-        ({"task": "salary", "suite": "joint-first"}, "suite"),
-        ({"task": "sentiment", "suite": "joint-first", "batch": True}, "batch"),
-    ],
-)
-def test_settings_of_other_kinds_are_refused(options: dict[str, Any], word: str) -> None:
-    with pytest.raises(ConfigError, match=f"--{word}"):
-        prepare(Plan(models=("vader",), limit=1, **options))
 
 
 def test_an_embedder_gives_unit_vectors_that_ignore_padding(tmp_path: Any) -> None:

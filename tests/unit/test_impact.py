@@ -11,7 +11,6 @@ from auditor.measure.impact import (
     Count,
     below_four_fifths,
     impact_ratio,
-    median_rule,
     one_person_flip,
     ratio_text,
     round_half_up,
@@ -21,13 +20,6 @@ from auditor.measure.impact import (
 
 def c(category: str, x: int, n: int) -> Count:
     return Count(category=category, n=n, x=x)
-
-
-def test_exactly_four_fifths_is_not_below_although_floats_say_so() -> None:
-    a, b = c("a", 3, 5), c("b", 6, 8)
-    assert (3 / 5) / (6 / 8) < 0.8
-    assert impact_ratio(a, b) == Fraction(4, 5)
-    assert not below_four_fifths(a, b)
 
 
 def test_rounding_does_not_lift_a_ratio_over_the_mark() -> None:
@@ -48,11 +40,6 @@ def test_a_reference_with_rate_zero_gives_no_ratio() -> None:
     assert [r.p for r in found.rows] == [None] * 3
 
 
-def test_leaving_out_needs_a_justification() -> None:
-    with pytest.raises(ValueError, match="justification"):
-        table([c("a", 1, 2), c("b", 1, 2)], excluded={"a": " "})
-
-
 def test_one_person_flip() -> None:
     counts = [c("a", 7, 17), c("b", 215, 412)]
     assert below_four_fifths(*counts)
@@ -68,14 +55,6 @@ def test_one_person_flip_looks_up_the_highest_rate_anew() -> None:
     # b and c have one rate; moving a selection away from b leaves c on top, and a stays below
     counts = [c("a", 78, 100), c("b", 10, 10), c("c", 100, 100)]
     assert one_person_flip(counts, "a", "c") is False
-
-
-def test_median_is_strict_and_exact() -> None:
-    rule = median_rule([Fraction(s, 10) for s in (1, 3, 3, 7)])
-    assert (rule.median, rule.above, rule.tied) == (Fraction(3, 10), 1, 2)
-    assert median_rule([Fraction(1), Fraction(2)]).median == Fraction(3, 2)
-    with pytest.raises(ValueError, match="at least one"):
-        median_rule([])
 
 
 @pytest.mark.parametrize("pair", [(555, 1181, 667, 1390), (700, 1700, 21500, 41200), (300, 900, 1200, 1600)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import json
@@ -14,12 +13,13 @@ from typing import Any
 import pytest
 
 from auditor.cli import main as cli
-from auditor.contrib.imports import answer_files, import_run, inference, mapping, observe, readings
+from auditor.contrib.imports import answer_files, import_run, inference, mapping, observe
 from auditor.contrib.imports.mapping import Roles
 from auditor.core.errors import ConfigError, DataFileError, UnknownValue
 from auditor.core.record.measured import Claim
 from auditor.measure.families import claims
 from auditor.run.result import load
+from tests.asking import csv_file, json_lines
 
 
 def planted(effect: float, *, texts: int = 40, seed: int = 3, placebo: bool = True) -> list[dict[str, str]]:
@@ -40,16 +40,8 @@ def planted(effect: float, *, texts: int = 40, seed: int = 3, placebo: bool = Tr
     return rows
 
 
-def written(path: Path, rows: list[dict[str, str]]) -> Path:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    return path
-
-
 def net(rows: list[dict[str, str]], path: Path, **roles: Any) -> Claim:
-    table = answer_files.read([written(path, rows)])
+    table = answer_files.read([csv_file(path, rows)])
     found = observe.observe(table, inference.infer(table).model_copy(update=roles))
     return next(c for c in claims(found.table, found.question) if c.family == "net")
 
@@ -83,7 +75,7 @@ def test_files_of_all_kinds_hold_the_same_rows(tmp_path: Path) -> None:
 
 
 def test_the_command_makes_a_run(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    written(place / "a.csv", planted(4.0))
+    csv_file(place / "a.csv", planted(4.0))
     assert cli.run(["import", "a.csv", "--reference", "gender:male", "--name", "ratings"]) == 0
     told = capsys.readouterr()
     assert "Men and boys were given " in told.out
@@ -216,11 +208,6 @@ def stored(path: Path, document: Any) -> Path:
     return path
 
 
-def lines(path: Path, objects: list[Any]) -> Path:
-    path.write_text("".join(json.dumps(one) + "\n" for one in objects), encoding="utf-8")
-    return path
-
-
 def sample(text: str, gender: str, score: int) -> dict[str, Any]:
     """As inspect_ai logs one."""
     said = [{"role": "user", "content": "…"}, {"role": "assistant", "content": str(score)}]
@@ -292,7 +279,7 @@ def test_batches_of_openai_joined_to_what_was_asked(place: Path, capsys: pytest.
         }
         for text, gender, _ in reversed(ROWS)
     ]
-    output, source = lines(place / "out.jsonl", said), lines(place / "in.jsonl", asked)
+    output, source = json_lines(place / "out.jsonl", said), json_lines(place / "in.jsonl", asked)
     table = answer_files.joined(answer_files.read([output]), answer_files.read([source]), "custom_id")
     roles = inference.infer(table)
     assert roles.answer == "response.body.choices.0.message.content"
@@ -358,18 +345,9 @@ def test_a_column_for_each_model(tmp_path: Path) -> None:
     assert differences([file], roles) == pytest.approx(expected, abs=0.02)
 
 
-def test_what_cells_say() -> None:
-    numbers = readings.numbers(
-        ["47,5", "1,234", "<think>60?</think>**80**", '{"score": 7, "why": "3 gaps"}', "no idea"]
-    )
-    assert [answer.value for answer in numbers.values()] == [47.5, 1.234, 80.0, 7.0, None]
-    cells = (None, " NaN", "NA", "Na", "none", "")  # Na is a name
+def test_na_may_be_a_name() -> None:
+    cells = (None, " NaN", "NA", "Na", "none", "")
     assert [mapping.missing(cell) for cell in cells] == [True, True, True, False, False, True]
-    nobody = ("none", "None-Control", "N/A", "no_name (control)", "no", "white", "none of these")
-    assert [inference._nobody(value) for value in nobody] == [True, True, True, True, False, False, False]
-    split = answer_files.flat({"labels": ["a", "b"], "none": [], "said": {"p": [0.5, True]}})
-    assert split == {"labels": '["a", "b"]', "labels.0": "a", "labels.1": "b", "none": "[]", "said.p.0": "0.5",
-                     "said.p.1": "true"}  # fmt: skip
 
 
 def test_a_column_for_each_identity(tmp_path: Path) -> None:

@@ -222,12 +222,3 @@ def test_no_package_takes_the_place_of_another(install: Install) -> None:
     install("third", "", {"auditor.models": {"lost": "third:Lost"}})
     with pytest.raises(PluginError, match="did not load"):
         registry.MODELS.load("lost")
-
-
-def test_what_is_built_in_is_declared_like_the_rest() -> None:
-    forms = {f"{page}{form}" for page in registry.PAGES for form in ("", "-md")}
-    assert forms <= set(registry.RENDERERS.names())
-    for kind in registry.KINDS:
-        for name in kind.names():
-            assert kind.origin(name) == "built in"
-            assert issubclass(kind.load(name), kind.base)

@@ -9,11 +9,8 @@ from typing import Any
 import pytest
 
 from auditor import audit
-from auditor.core.errors import ConfigError
-from auditor.core.plan import Plan
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
-from auditor.run.preparation import prepare
 from auditor.testing.planted import Planted
 
 PEOPLE = ("young man", "young woman", "young boy", "young girl")
@@ -75,15 +72,3 @@ def test_a_run_of_version_0_2_that_searched_is_read_and_reported() -> None:
     assert read(old).spec.suite == "mutation"
     for name in ("html", "markdown", "json", "terminal"):
         assert "sentiment" in RENDERERS.create(name).render(read(old), result.evidence)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"order": 1}, "--order 2"), ({"protocol": "hinter"}, "--protocol hinter"), ({"batch": True}, "--batch"),
-        ({"wordings": 2}, "--wordings"), ({"task": "salary"}, "compares labels"),
-    ],
-)  # fmt: skip
-def test_what_does_not_go_with_it_is_said(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
-        prepare(Plan(**{"task": "sentiment", "suite": "joint-first"} | options), models=[])

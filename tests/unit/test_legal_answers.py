@@ -6,16 +6,15 @@ import json
 
 import pytest
 
-from auditor.tasks import load
+from auditor.tasks import Task, load
 from auditor.tasks.kinds import shipped as multilabel
 
 ECTHR, SCOTUS, LEDGAR, EURLEX = (load(name) for name in ("ecthr", "scotus", "ledgar", "eurlex"))
 STEEL = "iron, steel and other metal industries"
 
 
-@pytest.mark.parametrize(
-    ("output", "value"),
-    [
+READ = {  # of chats, by task
+    "ecthr": [
         ("Article 1", None),
         ("Article 11", ("Article 11",)),
         ("Article 1 of Protocol 1", ("Article 1 of Protocol 1",)),
@@ -40,14 +39,7 @@ STEEL = "iron, steel and other metal industries"
         ('{"labels": ["Article 7"]}', None),
         ("Article 3, but not Article 8", None),
     ],
-)
-def test_articles(output: str, value: tuple[str, ...] | None) -> None:
-    assert ECTHR.read(output).value == value
-
-
-@pytest.mark.parametrize(
-    ("output", "value"),
-    [
+    "eurlex": [
         (STEEL, (STEEL,)),
         (f"trade, {STEEL}, prices", (STEEL, "prices", "trade")),
         (f"{STEEL}; trade policy", (STEEL, "trade policy")),
@@ -60,14 +52,7 @@ def test_articles(output: str, value: tuple[str, ...] | None) -> None:
         (json.dumps({"labels": [STEEL, "Europe"]}), ("Europe", STEEL)),
         (json.dumps([STEEL]), (STEEL,)),
     ],
-)
-def test_labels_that_hold_commas_and_other_labels(output: str, value: tuple[str, ...] | None) -> None:
-    assert EURLEX.read(output).value == value
-
-
-@pytest.mark.parametrize(
-    ("output", "value"),
-    [
+    "ledgar": [
         ("No Waivers", "No Waivers"),
         ("Waivers", "Waivers"),
         ("Waiver of Jury Trials", "Waiver Of Jury Trials"),
@@ -77,30 +62,32 @@ def test_labels_that_hold_commas_and_other_labels(output: str, value: tuple[str,
         ("Entire Agreement", None),
         ('{"label": "Erisa"}', "Erisa"),
     ],
-)
-def test_headings(output: str, value: str | None) -> None:
-    assert LEDGAR.read(output).value == value
+}
+GOLD = [
+    (ECTHR, '["2", "P1-1"]', ("Article 1 of Protocol 1", "Article 2")),
+    (ECTHR, "[]", ()),
+    (ECTHR, '["4"]', None),
+    (EURLEX, '["100270", "100193"]', (STEEL, "trade")),
+    (EURLEX, '["100164"]', None),
+    (SCOTUS, "1", "Criminal Procedure"),
+    (SCOTUS, "14", "Private Action"),
+    (SCOTUS, "15", None),
+    (LEDGAR, "Governing Laws", "Governing Laws"),
+    (load("sentiment"), "1", "positive"),
+    (load("sentiment"), "0", "negative"),
+    (load("sentiment"), "5", None),
+]
 
 
 @pytest.mark.parametrize(
-    ("task", "gold", "value"),
+    ("task", "style", "output", "value"),
     [
-        (ECTHR, '["2", "P1-1"]', ("Article 1 of Protocol 1", "Article 2")),
-        (ECTHR, "[]", ()),
-        (ECTHR, '["4"]', None),
-        (EURLEX, '["100270", "100193"]', (STEEL, "trade")),
-        (EURLEX, '["100164"]', None),
-        (SCOTUS, "1", "Criminal Procedure"),
-        (SCOTUS, "14", "Private Action"),
-        (SCOTUS, "15", None),
-        (LEDGAR, "Governing Laws", "Governing Laws"),
-        (load("sentiment"), "1", "positive"),
-        (load("sentiment"), "0", "negative"),
-        (load("sentiment"), "5", None),
+        *((load(name), "chat", *row) for name, rows in READ.items() for row in rows),
+        *((task, "text", *row) for task, *row in GOLD),  # as data sets write them
     ],
 )
-def test_gold_labels_as_data_sets_write_them(task: object, gold: str, value: object) -> None:
-    assert task.read(gold, "text").value == value  # type: ignore[attr-defined]
+def test_answers_and_gold_labels_are_read(task: Task, style: str, output: str, value: object) -> None:
+    assert task.read(output, style).value == value
 
 
 @pytest.mark.parametrize("task", [ECTHR, EURLEX])

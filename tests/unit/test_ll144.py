@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 import run_schema
-from commands import Capture
+from commands import Capture, both
 
 from auditor.cli import main
 from auditor.contrib.ll144 import categories
@@ -44,10 +44,14 @@ def people(tmp_path: Path) -> Path:
     return path
 
 
+def call(capsys: Capture, *args: object) -> tuple[int, str, str]:
+    """Exit code of a command, what it prints, and what it says beside that as one line."""
+    code, out, err = both(capsys, *args)
+    return code, out, " ".join(err.split())
+
+
 def run(capsys: Capture, *args: object) -> tuple[int, str, str]:
-    code = main.run(["ll144", *map(str, args)])
-    done = capsys.readouterr()
-    return code, done.out, done.err
+    return call(capsys, "ll144", *args)
 
 
 def computed(capsys: Capture, *args: object) -> dict[str, Any]:
@@ -155,7 +159,7 @@ def test_mistakes_are_told(capsys: Capture, people: Path, args: tuple[str, ...],
     code, out, err = run(capsys, "--data", people, *BASE, *args)
     assert code == 2
     assert out == ""
-    assert message in " ".join(err.split())
+    assert message in err
 
 
 @pytest.mark.parametrize(
@@ -174,7 +178,7 @@ def test_files_that_cannot_be_used(capsys: Capture, tmp_path: Path, content: byt
     path.write_bytes(content)
     code, _, err = run(capsys, "--data", path, *BASE, "--selected", "ok")
     assert code == 2
-    assert message in " ".join(err.split())
+    assert message in err
 
 
 @pytest.mark.parametrize(
@@ -191,7 +195,7 @@ def test_bad_counts(capsys: Capture, tmp_path: Path, line: str, message: str) ->
     path.write_text(f"sex,race,n,selected\n{line}\n", encoding="utf-8")
     code, _, err = run(capsys, "--counts", path)
     assert code == 2
-    assert message in " ".join(err.split())
+    assert message in err
 
 
 def test_page_loads_nothing_and_escapes(capsys: Capture, tmp_path: Path) -> None:
@@ -276,12 +280,6 @@ HEAD = "sex,race,n,selected\n"
 BEFORE = HEAD + "Male,White,100,50\nFemale,White,90,36\nMale,Asian,40,20\nFemale,Asian,30,15\n"
 AFTER = HEAD + "Male,White,100,50\nFemale,White,90,18\nMale,Asian,40,20\nFemale,Asian,30,15\n"
 FORMATS = ("html", "json", "csv", "ll144", "eu-ai-act", "nist-ai-rmf", "ai-verify")
-
-
-def call(capsys: Capture, *args: object) -> tuple[int, str, str]:
-    code = main.run([str(a) for a in args])
-    done = capsys.readouterr()
-    return code, done.out, " ".join(done.err.split())
 
 
 @pytest.fixture

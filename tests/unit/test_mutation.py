@@ -37,17 +37,18 @@ def one_case(text: str, **options: Any) -> Case:
     return case
 
 
-def texts(text: str, target: str, attribute: str = "gender", **options: Any) -> set[str]:
-    """The order-1 variants of ``text`` with an edit towards ``target``."""
+def variants(text: str, target: str | None = None, attribute: str = "gender", **options: Any) -> set[str]:
+    """The order-1 variants of ``text``; with an edit towards ``target``."""
     options.setdefault("dictionaries", [load(attribute)])
     suite = MutationSuite(seeds=[SourceText(id="s", text=text)], order=1, per_seed=None, **options)
-    cases = suite.ask(1, Random(0))
-    return {str(v.input) for c in cases for v in c.variants if any(e.target_group == target for e in v.edits)}
+    found = [v for case in suite.ask(1, Random(0)) for v in case.variants]
+    return {str(v.input) for v in found if target is None or any(e.target_group == target for e in v.edits)}
 
 
 @pytest.mark.parametrize(
     ("text", "target", "expected"),
     [
+        # case, possessives and articles
         ("WOMEN FIRST. Women too, women.", "male", "MEN FIRST. Men too, men."),
         ("The woman's hat, the women's room, the ladies' room.", "male",
          "The man's hat, the men's room, the gentlemen's room."),
@@ -57,32 +58,37 @@ def texts(text: str, target: str, attribute: str = "gender", **options: Any) -> 
         ("A man and an heir.", "female", "A woman and an heiress."),
         ("Mrs. Hart, MRS. HART", "male", "Mr. Hart, MR. HART"),
         ("His <b>wife</b> at www.wife.com", "female", "Her <b>husband</b> at www.wife.com"),
+        ("The actress' role was small.", "male", "The actor's role was small."),
+        ("The actress\u2019 role was small.", "male", "The actor\u2019s role was small."),
+        ("The actress's role was small.", "male", "The actor's role was small."),
+        ("THE LADIES' ROOM", "male", "THE GENTLEMEN'S ROOM"),
+        ("The ladies' room", "male", "The gentlemen's room"),
+        ("He left his/her bag.", "female", "She left her/his bag."),
+        ("Is it his/hers?", "female", "Is it hers/his?"),
+        # the verb next to "they"
+        ("He is late and he always wins.", "nonbinary", "They are late and they always win."),
+        ("Is he late? What was he thinking?", "nonbinary", "Are they late? What were they thinking?"),
+        ("He's been here. He's gone. He'd go.", "nonbinary", "They've been here. They're gone. They'd go."),
+        ("He isn't here, she doesn't know.", "nonbinary", "They aren't here, she doesn't know."),
+        ("The reason was he left.", "nonbinary", "The reason was they left."),
+        ("She hurt herself; the book is hers; I saw her.", "nonbinary", "They hurt themself; the book is theirs; I saw them."),
+        ("HE WAS LATE.", "nonbinary", "THEY WERE LATE."),
+        ("He tries and sits down.", "nonbinary", "They try and sits down."),  # a second verb is left to the validity gate
+        # trans and nonbinary people
+        ("the man and the trans woman", "nonbinary", "the man and the nonbinary person"),
+        ("A trans woman lost her keys.", "male", "A man lost his keys."),
+        ("He is a man.", "trans_female", "She is a trans woman."),
+        ("a woman waited", "trans_female", "a trans woman waited"),
+        ("these people think", "trans_female", "these trans women think"),
     ],
 )  # fmt: skip
-def test_case_possessives_and_articles(text: str, target: str, expected: str) -> None:
-    assert expected in texts(text, target)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("He is late and he always wins.", "They are late and they always win."),
-        ("Is he late? What was he thinking?", "Are they late? What were they thinking?"),
-        ("He's been here. He's gone. He'd go.", "They've been here. They're gone. They'd go."),
-        ("He isn't here, she doesn't know.", "They aren't here, she doesn't know."),
-        ("The reason was he left.", "The reason was they left."),
-        ("She hurt herself; the book is hers; I saw her.", "They hurt themself; the book is theirs; I saw them."),
-        ("HE WAS LATE.", "THEY WERE LATE."),
-        ("He tries and sits down.", "They try and sits down."),  # a second verb is left to the validity gate
-    ],
-)
-def test_they_takes_the_verb_next_to_it(text: str, expected: str) -> None:
-    assert expected in texts(text, "nonbinary")
+def test_a_change_reads_as_english(text: str, target: str, expected: str) -> None:
+    assert expected in variants(text, target)
 
 
 def test_each_variant_about_a_nonbinary_person_has_one_paradigm_of_pronouns() -> None:
     text = "She said her brother saw her; the prize is hers and she did it herself."
-    assert set(texts(text, "nonbinary")) == {
+    assert set(variants(text, "nonbinary")) == {
         "They said their brother saw them; the prize is theirs and they did it themself.",
         "Ze said zir brother saw zir; the prize is zirs and ze did it zirself.",
         "Xe said xyr brother saw xem; the prize is xyrs and xe did it xemself.",
@@ -155,20 +161,6 @@ def test_fixed_words_are_left_alone(text: str, left: str) -> None:
     suite = MutationSuite(seeds=[SourceText(id="s", text=text)], dictionaries=[load("gender"), load("race")])
     for case in suite.ask(1, Random(0)):
         assert all(variant.input.find(left) == text.find(left) or left in variant.input for variant in case.variants)
-
-
-@pytest.mark.parametrize(
-    ("text", "target", "expected"),
-    [
-        ("the man and the trans woman", "nonbinary", "the man and the nonbinary person"),
-        ("A trans woman lost her keys.", "male", "A man lost his keys."),
-        ("He is a man.", "trans_female", "She is a trans woman."),
-        ("a woman waited", "trans_female", "a trans woman waited"),
-        ("these people think", "trans_female", "these trans women think"),
-    ],
-)
-def test_trans_and_nonbinary_groups(text: str, target: str, expected: str) -> None:
-    assert expected in texts(text, target)
 
 
 @pytest.mark.parametrize(
@@ -284,34 +276,10 @@ def test_raw_pairs_are_literal_and_repaired(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     pairs = load_options([str(folder)])
-    assert "A teenage woman" in texts("An elderly woman", "young", dictionaries=pairs)
-    assert "a Rust (new) coder" in texts("a C++ (old) coder", "young", dictionaries=pairs)
-    assert texts("The manxyz", "young", dictionaries=pairs) == set()
-    assert texts("The man.* said", "young", dictionaries=pairs) == {"The x1 said"}
-
-
-def variants(text: str, attribute: str = "gender") -> set[str]:
-    suite = MutationSuite(
-        seeds=[SourceText(id="1", text=text)], dictionaries=[dictionaries.load(attribute)], attributes=[attribute],
-        order=1, per_seed=None,
-    )  # fmt: skip
-    return {str(v.input) for case in suite.ask(1, Random(0)) for v in case.variants}
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("The actress' role was small.", "The actor's role was small."),
-        ("The actress\u2019 role was small.", "The actor\u2019s role was small."),
-        ("The actress's role was small.", "The actor's role was small."),
-        ("THE LADIES' ROOM", "THE GENTLEMEN'S ROOM"),
-        ("The ladies' room", "The gentlemen's room"),
-        ("He left his/her bag.", "She left her/his bag."),
-        ("Is it his/hers?", "Is it hers/his?"),
-    ],
-)
-def test_possessives_are_repaired(text: str, wanted: str) -> None:
-    assert wanted in variants(text)
+    assert "A teenage woman" in variants("An elderly woman", "young", dictionaries=pairs)
+    assert "a Rust (new) coder" in variants("a C++ (old) coder", "young", dictionaries=pairs)
+    assert variants("The manxyz", "young", dictionaries=pairs) == set()
+    assert variants("The man.* said", "young", dictionaries=pairs) == {"The x1 said"}
 
 
 @pytest.mark.parametrize(
@@ -365,7 +333,7 @@ def test_one_word_stands_for_a_list_of_one(tmp_path: Path) -> None:
 
 
 def test_two_people_get_two_names() -> None:
-    found = variants("Emily met Anne.", "names")
+    found = variants("Emily met Anne.", attribute="names", attributes=["names"])
     assert found
     for text in found:
         first, _, second = text.rstrip(".").split()

@@ -9,14 +9,11 @@ from typing import Any
 
 import pytest
 
-from auditor.core.errors import ConfigError
-from auditor.core.plan import Plan
 from auditor.core.types import Case, Check, SourceText, Variant, id_of, is_beside
 from auditor.measure.observations import Arm, shape_of
 from auditor.perturb.dictionaries import Dictionary, load
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.name_lines import END, SUITES, Lines, full_names, line_end
-from auditor.run.preparation import prepare
 from auditor.run.rounds import checked
 from auditor.tasks import load as load_task
 from auditor.testing import check_suite
@@ -172,24 +169,6 @@ def test_a_statement_is_a_sentence_with_the_right_article() -> None:
     assert not [s for s in seen if " a A" in s or " an b" in s or " an w" in s]
     (case,) = cases(HERS, carriers=("statement",))
     assert all(line(v).endswith(" woman.") for v in (case.original, *case.variants))
-
-
-def plan(**options: Any) -> Plan:
-    return Plan(**{"task": "hiring", "models": ("rules",), "limit": 40, **options})
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"carrier": "names"}, "--carrier must be one of words, name, statement"),
-        ({"carrier": "name", "protocol": "hinter"}, "--carrier name and statement belong"),
-        ({"carrier": "name", "suite": "joint-first"}, "--carrier name and statement belong"),
-        ({"carrier": "name", "task": "sentiment"}, "does not say what it calls the person"),
-    ],
-)
-def test_carriers_that_cannot_be(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        prepare(plan(**options))
 
 
 def test_two_cases_of_one_text_are_one_unit_and_change_different_attributes() -> None:

@@ -8,6 +8,7 @@ from importlib.util import find_spec as real
 from pathlib import Path
 
 import pytest
+from commands import proposed
 
 from auditor import audit
 from auditor.cli import run_folders
@@ -17,12 +18,6 @@ from auditor.core.registry import MODELS
 from auditor.models import catalogue
 
 TEXTS = ["My mother is a doctor.", "His Black sister is kind.", "Her Indian brother sings in a choir."]
-
-
-def commands_of(text: str) -> list[list[str]]:
-    """Every `audit …` command that a report prints after "DO"."""
-    lines = text[text.index("\nDO ") + 1 :].splitlines()
-    return [shlex.split(line[line.index("audit ") :])[1:] for line in lines if "audit " in line]
 
 
 @pytest.fixture
@@ -42,10 +37,10 @@ def elsewhere(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_next_proposes_can_be_run(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["report", str(elsewhere)]) == 0
-    proposed = commands_of(capsys.readouterr().out)
-    assert [words[0] for words in proposed] == ["show", "report", "report"]
-    assert {words[1] for words in proposed} == {f"my runs/{elsewhere.name}"}
-    assert run(proposed[-1]) == 0
+    told = proposed(capsys.readouterr().out)
+    assert [words[0] for words in told] == ["show", "report", "report"]
+    assert {words[1] for words in told} == {f"my runs/{elsewhere.name}"}
+    assert run(told[-1]) == 0
     capsys.readouterr()
     record = json.loads((elsewhere / "run.json").read_text("utf-8"))
     for finding in record["findings"]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from auditor import audit, resume
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.run.own_pairs import Pair, edits, spans
+from tests.asking import csv_file
 
 JOBS = ("nurse", "driver", "teacher", "cook", "clerk", "painter", "plumber", "pilot")
 
@@ -31,14 +31,6 @@ def lines() -> list[dict[str, str]]:
     return out
 
 
-def written(path: Path, rows: list[dict[str, str]]) -> Path:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    return path
-
-
 def test_pairs_are_asked_as_they_are(tmp_path: Path) -> None:
     asked: list[str] = []
 
@@ -47,7 +39,7 @@ def test_pairs_are_asked_as_they_are(tmp_path: Path) -> None:
         return "negative" if text.startswith("She") else "positive"
 
     rows = lines()
-    result = audit(model=model, data=written(tmp_path / "pairs.csv", rows), out=tmp_path / "runs")
+    result = audit(model=model, data=csv_file(tmp_path / "pairs.csv", rows), out=tmp_path / "runs")
     texts = {row["text_a"] for row in rows} | {row["text_b"] for row in rows}
     assert texts <= set(asked)
     counts = result.record["counts"]
@@ -59,7 +51,7 @@ def test_pairs_are_asked_as_they_are(tmp_path: Path) -> None:
 
 
 def test_a_run_of_pairs_goes_on(tmp_path: Path) -> None:
-    file = written(tmp_path / "pairs.csv", lines())
+    file = csv_file(tmp_path / "pairs.csv", lines())
     cut = audit(model="vader", data=file, out=tmp_path / "runs", max_calls=9, replicates=2)
     assert cut.path is not None
     assert not cut.complete
@@ -83,12 +75,12 @@ def test_one_span_is_one_edit_of_each_attribute() -> None:
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     rows = [{"text_a": "He asks.", "text_b": "She asks.", "label": "positive"}]
     with pytest.raises(DataFileError, match="no groups"):
-        audit(data=written(tmp_path / "a.csv", rows))
+        audit(data=csv_file(tmp_path / "a.csv", rows))
     same = [{"text_a": "He asks.", "text_b": "He asks.", "gender_a": "m", "gender_b": "f"}]
     with pytest.raises(DataFileError, match="no pair of texts \\(1 both texts are the same\\)"):
-        audit(data=written(tmp_path / "b.csv", same))
+        audit(data=csv_file(tmp_path / "b.csv", same))
     with pytest.raises(ConfigError, match="leave --attributes out"):
-        audit(data=written(tmp_path / "c.csv", lines()), attributes="gender")
+        audit(data=csv_file(tmp_path / "c.csv", lines()), attributes="gender")
 
 
 @pytest.mark.parametrize(("kind", "kept"), [("list", True), ("pandas", False)])

@@ -59,24 +59,15 @@ def test_mentions_of_one_person_are_put_together(text: str, expected: list[list[
         ("Her license was suspended. A parent told us before she did.", ["Her", "she"]),
         ("Our Nigerian head met the applicant and liked the man.", ["applicant", "man"]),
         ("Korean man, 26, stabbed in the chest. Walks in on his own.", ["man", "his"]),
+        ("The manager thanked the nurse because she had stayed late.", []),  # either
+        ("Mother with her son, 6. He has had a runny nose for three days.", []),
+        ("A man asked for the form. A man brought it back.", []),
+        ("His former supervisor, a Polish man, says he is the best.", []),
+        ("The report was late.", []),
     ],
 )
 def test_the_person_whom_a_text_is_about(text: str, expected: list[str]) -> None:
     assert subject(text) == expected
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The manager thanked the nurse because she had stayed late.",  # either
-        "Mother with her son, 6. He has had a runny nose for three days.",
-        "A man asked for the form. A man brought it back.",
-        "His former supervisor, a Polish man, says he is the best.",
-        "The report was late.",
-    ],
-)
-def test_what_is_not_clear_is_said_so(text: str) -> None:
-    assert subject(text) == []
 
 
 def test_subjects_that_were_marked_by_hand_are_found() -> None:

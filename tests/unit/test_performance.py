@@ -9,7 +9,6 @@ import pytest
 
 from auditor import audit
 from auditor.core.record import read
-from auditor.core.record.measured import Gold
 from auditor.measure import answer_quality
 from auditor.measure.answer_quality import Original
 from auditor.report import also_measured
@@ -28,12 +27,6 @@ def test_violations_among_right_and_wrong_originals() -> None:
     right, wrong = (answer_quality.violations(found, right=side) for side in (True, False))
     assert (right.value, right.n, right.n_variants) == (0.125, 2, 8)
     assert (wrong.value, wrong.n, wrong.n_skipped) == (1.0, 1, 1)
-
-
-def test_gold_labels_that_no_label_answers_to_are_counted() -> None:
-    golds = {"1": ("a", True), "2": ("9", False), "3": ("9", False), "4": ("x" * 200, False), "5": (None, False)}
-    summary = answer_quality.gold_summary(golds)
-    assert summary == Gold(given=4, mapped=1, unmapped=3, examples=("9", "x" * 80), missing=1)
 
 
 # -- through a whole run ---------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import math
 
@@ -10,25 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.core.errors import CallError, ConfigError
+from auditor.core.errors import ConfigError
 from auditor.core.protocols import Reply
-from auditor.core.types import Prompt, Request
 from auditor.testing.planted import Planted
+from tests.asking import ask, bare
 
 SUBJECTS = {"he": "He", "she": "She"}
 NATIONS = {"french": "French", "nigerian": "Nigerian"}
 
 
-def request(text: str, replicate: int = 0) -> Request:
-    return Request(prompt=Prompt(format="bare", text=text), replicate=replicate, variant_id="v")
-
-
-def ask(model: Planted, *requests: Request) -> list[Reply | CallError]:
-    return list(asyncio.run(model.generate(requests)))
-
-
 def label(model: Planted, text: str, replicate: int = 0) -> str:
-    (reply,) = ask(model, request(text, replicate))
+    (reply,) = ask(model, bare(text, replicate=replicate))
     assert isinstance(reply, Reply)
     return reply.text
 
@@ -77,7 +68,8 @@ def test_wobble_is_independent_by_prompt_and_replicate() -> None:
 
     def said(model: Planted) -> list[bool]:
         return [
-            r.text == "negative" for r in ask(model, *(request(f"Film {i}", r) for i in range(400) for r in range(3)))
+            r.text == "negative"
+            for r in ask(model, *(bare(f"Film {i}", replicate=r) for i in range(400) for r in range(3)))
         ]
 
     wobbles = said(model)
@@ -91,7 +83,7 @@ def test_wobble_is_independent_by_prompt_and_replicate() -> None:
 
 def test_scores_show_additivity_and_interaction() -> None:
     def logit(model: Planted, text: str) -> float:
-        (reply,) = ask(model, request(text))
+        (reply,) = ask(model, bare(text))
         assert isinstance(reply, Reply)
         p = reply.scores["positive"]
         assert (reply.text == "positive") == (p > 0.5)

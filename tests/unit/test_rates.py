@@ -18,7 +18,7 @@ from auditor.measure import claims as verdicts
 from auditor.measure.claims import Question
 from auditor.measure.findings import ATOMIC, findings
 from auditor.measure.hidden import Settings
-from auditor.measure.intervals import mean_share, percent
+from auditor.measure.intervals import mean_share
 from auditor.measure.linear import Design, Estimated, Fit, Rows
 from auditor.measure.observations import Arm, Observations, Shape
 from auditor.measure.rates import estimates, noise_floor
@@ -140,17 +140,6 @@ def test_which_placebos_stand_against_a_rate() -> None:
     assert rate((neutral, 5, 6)) == 5 / 6
     assert rate((("age", "gender"), 7, 8)) is None
     assert rate() is None
-
-
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [
-        (0.0, "0"), (1.0, "100"), (0.041, "4.1"), (0.2646, "26"), (0.0996, "10"), (0.002, "0.2"), (0.00004, "0.004"),
-        (0.95, "95"), (0.994, "99.4"), (0.9999, "99.99"), (0.5, "50"),
-    ],
-)  # fmt: skip
-def test_percentages(share: float, text: str) -> None:
-    assert percent(share) == text
 
 
 # -- findings -----------------------------------------------------------------------------------------------

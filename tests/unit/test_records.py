@@ -10,10 +10,10 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from judged import swap
 
 from auditor.core.record import read
-from auditor.core.types import Case, Check, Edit, Response, Usage, Variant, Verdict
-from auditor.run.loop import hidden
+from auditor.core.types import Case, Check, Response, Usage, Variant, Verdict
 from auditor.store import disk as records
 from auditor.store.journal import chained, decoded
 
@@ -32,16 +32,9 @@ def whole(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
-def edit(attribute: str, target: str, at: int) -> Edit:
-    return Edit(
-        attribute=attribute, kind="swap", source_group="a", target_group="b", source="x", target=target,
-        where=(at, at + 1),
-    )  # fmt: skip
-
-
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Case, dict[str, Check]]:
-    parts = [edit("gender", draw(TEXT), 0), edit("race", draw(TEXT), 6)]
+    parts = [swap("gender", draw(TEXT), 0), swap("race", draw(TEXT), 6)]
     variants = tuple(
         Variant(id=f"c.v{n}", input=draw(TEXT), groups={"gender": draw(TEXT)}, edits=tuple(edits))
         for n, edits in enumerate((parts[:1], parts[1:], parts))
@@ -115,19 +108,6 @@ def test_lines_of_format_1_are_read() -> None:
               "cached": False, "latency_s": 0.5, "usage": None, "cost_usd": None, "model": "m",
               "model_reported": None, "output": "x"}  # fmt: skip
     assert decoded(json.dumps(answer).encode(), records.RESPONSE).output == "x"
-
-
-@given(cases(), st.lists(st.sampled_from(("pass", "violation", "skipped")), min_size=3, max_size=3))
-@settings(max_examples=60, deadline=None)
-def test_hidden_is_what_the_lattice_says(made: tuple[Case, dict[str, Check]], outcomes: list[str]) -> None:
-    from auditor.measure.interactions import mark_hidden
-
-    case, checks = made
-    verdicts = [
-        Verdict(case_id="c", variant_id=v.id, order=v.order, attributes=v.attributes, outcome=outcome)
-        for v, outcome in zip(case.variants, outcomes, strict=True)
-    ]
-    assert hidden(case, verdicts, checks) == [v.hidden for v in mark_hidden(case, verdicts, checks)]
 
 
 def test_findings_of_version_0_2_are_given_their_claims() -> None:

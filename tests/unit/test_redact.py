@@ -151,9 +151,6 @@ def test_an_error_that_quotes_a_text_ends_a_redacted_run_without_quoting_it(tmp_
             text = batch[0].prompt.text
             return [AuthFailed(f"no credit for {text}") if self.asked > after else Reply("positive")]
 
-        async def aclose(self) -> None:
-            """Nothing to close."""
-
     seeds = [SourceText(id=f"s{n}", text=f"The {who} saw the zephyrine.") for n, who in enumerate(PEOPLE)]
     plan = Plan(models=("quotes",), out=str(tmp_path), attributes=("gender",), redact=True, concurrency=1)
     if after:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
+import importlib
 import json
 from pathlib import Path
 from types import ModuleType
@@ -25,12 +25,7 @@ FIGURES: dict[str, Any] = json.loads(reading.shipped("embedded", "reviews", "fig
 def training() -> ModuleType:
     """The training script as a module; it needs scikit-learn, which only the training extra brings."""
     pytest.importorskip("sklearn", reason="scikit-learn (extra: train) is the reference of this test")
-    spec = importlib.util.spec_from_file_location("train_reviews", ROOT / "tools" / "train_reviews.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("train_reviews")
 
 
 def test_terms() -> None:

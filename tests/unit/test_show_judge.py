@@ -52,9 +52,6 @@ class Writer(Model):
         word = self.other if WOMAN.search(text.group(2) if text else content) else "warmly"
         return f"I {word} recommend this {self.name} person."
 
-    async def aclose(self) -> None:
-        """Nothing to close."""
-
 
 def seeds(n: int = 12) -> list[SourceText]:
     roles = ["clerk", "pilot", "baker", "guard", "tutor", "miner"]

@@ -52,12 +52,6 @@ def test_the_note_says_where_the_interval_is_approximate() -> None:
     assert "9 of 200 seeds" in korn_graubard([1] * 9 + [0] * 191, [1] * 200).note
 
 
-@pytest.mark.parametrize(("x", "n"), [([], []), ([1], [0]), ([2], [1]), ([-1], [1]), ([1, 1], [1])])
-def test_counts_that_cannot_be_are_refused(x: list[float], n: list[float]) -> None:
-    with pytest.raises(ValueError, match="seed"):
-        korn_graubard(x, n)
-
-
 def test_clopper_pearson_equals_scipy() -> None:
     from scipy.stats import binomtest
 
@@ -127,14 +121,6 @@ def test_claims_that_were_not_tested_are_not_in_the_family(adjust: object) -> No
     found = adjust([0.01, None, 0.02])
     assert found[1] is None
     assert found[0] == pytest.approx(0.02)
-
-
-@pytest.mark.parametrize("adjust", [holm, benjamini_hochberg])
-def test_what_is_no_probability_is_refused(adjust: object) -> None:
-    with pytest.raises(ValueError, match="p values"):
-        adjust([0.1, 1.2])
-    with pytest.raises(ValueError, match="p values"):
-        adjust([float("nan")])
 
 
 def test_hidden_by_chance_follows_the_published_table() -> None:
@@ -211,12 +197,6 @@ def test_a_difference_of_rates_covers_the_truth() -> None:
 )
 def test_widths(successes: int, n: int, low: float, high: float) -> None:
     assert confidence_sequence(successes, n) == pytest.approx((low, high), abs=6e-4)
-
-
-@pytest.mark.parametrize(("successes", "n", "level"), [(-1, 3, 0.9), (4, 3, 0.9), (1, 3, 1.0), (1, 3, 0.0)])
-def test_what_makes_no_sense_is_refused(successes: int, n: int, level: float) -> None:
-    with pytest.raises(ValueError, match="successes"):
-        confidence_sequence(successes, n, level)
 
 
 @pytest.mark.parametrize("truth", [0.02, 0.3])

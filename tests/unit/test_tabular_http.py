@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from auditor.cli.main import run as audit
 from auditor.core.errors import DataFileError, UserError
 from auditor.models.http_file import read
 from auditor.tables import TabularPlan, audit_table
@@ -87,23 +86,6 @@ def test_a_server_repeats_itself_only_if_its_file_says_so(server: JsonServer) ->
     thrice = run("one", **few, replicates=3)
     assert len(server.seen) - calls == 3 * calls == thrice.record["counts"]["calls"]
     assert run("sure", **few).record["models"]["http:sure.yaml"]["deterministic"] is True
-
-
-def test_calls_are_limited_and_a_run_goes_on(server: JsonServer, capsys: pytest.CaptureFixture[str]) -> None:
-    call = ["tabular", "--schema", "schema.yaml", "--model", "http:one.yaml", "--method", "aequitas", "--no-cache"]
-    call += ["--set", "trials=0", "--set", "generated=80"]
-    assert audit([*call, "--max-calls", "40", "--out", "runs"]) == 3
-    assert "audit resume" in capsys.readouterr().err.replace("\n", " ")
-    (folder,) = Path("runs").glob("2*")
-    again = ["resume", str(folder), "--max-calls", "1000"]
-    assert audit(again) == 2  # the folder names where rows would be sent
-    assert "--model http:one.yaml" in " ".join(capsys.readouterr().err.split())
-    assert len(server.seen) == 40
-    assert audit([*again, "--model", "http:one.yaml"]) == 0
-    assert "rows were asked" in capsys.readouterr().out
-    record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    assert record["status"] == "complete"
-    assert len(set(asked(server))) == len(server.seen) == record["counts"]["calls"]
 
 
 def test_a_decision_that_is_not_where_it_should_be(server: JsonServer) -> None:

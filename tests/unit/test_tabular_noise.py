@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,24 +28,21 @@ steady.deterministic = True
 """
 
 
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
-    (tmp_path / "noisy_rows.py").write_text(MODULE, encoding="utf-8")
-    yield
-    sys.modules.pop("noisy_rows", None)
-    if str(tmp_path) in sys.path:
-        sys.path.remove(str(tmp_path))
-
-
 @pytest.mark.parametrize(
     ("model", "times", "verdict"),
     [("planted", "3", "shown"), ("planted", "1", "not_determined"), ("steady", "1", "shown")],
 )
 def test_only_a_change_above_the_noise_is_shown(
-    place: None, capsys: pytest.CaptureFixture[str], model: str, times: str, verdict: str
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    model: str,
+    times: str,
+    verdict: str,
 ) -> None:
+    (place / "noisy_rows.py").write_text(MODULE, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(place))
+    monkeypatch.delitem(sys.modules, "noisy_rows", raising=False)
     base = ["tabular", "--task", "lending", "--model", f"python:noisy_rows:{model}", "--format", "json"]
     assert audit([*base, "--max-samples", "60", "--replicates", times]) == 0
     record: dict[str, Any] = json.loads(capsys.readouterr().out)

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.core.errors import ConfigError
 from auditor.tables import aequitas as aequitas_search
 from auditor.tables import sg, themis_search
 from auditor.tables.aequitas import run, share_estimate
@@ -22,7 +21,7 @@ from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator, Limit
 from auditor.tables.finds import TabularResult, with_examples
 from auditor.tables.method_options import AequitasOptions, SgOptions, ThemisOptions
-from auditor.tables.row_schema import Schema, case_keys, uniform
+from auditor.tables.row_schema import Schema, uniform
 from auditor.tables.sg import Neighbourhood
 from auditor.tables.sg_paths import Box, PathGrower, PathSolver, Predicate
 
@@ -49,19 +48,6 @@ def walked(predict: Any = slab, schema: Schema = SLAB, seed: int = 1, **options:
     return run(evaluator, AequitasOptions.of({"trials": 0, **options}), np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize("protocol", ["default", "aequitas"])
-def test_aequitas_finds_are_distinct_true_and_counted_once(protocol: str) -> None:
-    result = walked(protocol=protocol, global_n=60, local_n=60, generated=500)
-    rows = result.finds
-    assert len(rows) == result.counts["discriminatory"] > 60
-    assert len(np.unique(case_keys(SLAB, rows))) == len(rows)
-    assert Evaluator(slab, SLAB).judge(rows).discriminatory.all()
-    assert result.counts["generated"] <= 500
-    for name in ("discriminatory", "generated"):
-        assert sum(p[name] for p in result.details["phases"].values()) == result.counts[name]
-    assert result.sampling == "directed"
-
-
 def test_directed_finds_stay_out_of_the_share() -> None:
     truth = share_estimate(Evaluator(slab, SLAB), np.random.default_rng(0))
     inputs = itertools.product(range(20), range(20))
@@ -74,40 +60,6 @@ def test_directed_finds_stay_out_of_the_share() -> None:
     ended = walked(max_found=1, global_n=2000)  # a sample that ends with a find is no random sample
     assert not ended.scores
     assert ended.notes
-
-
-def test_a_limit_is_kept_and_impossible_rows_are_not_finds() -> None:
-    asked: list[int] = []
-
-    def counted(x: Any) -> Any:
-        asked.append(len(x))
-        return slab(x)
-
-    result = walked(counted, budget=Limit(evaluations=301), generated=10_000)
-    assert sum(asked) == result.counts["evaluations"] <= 301
-    assert (result.status, "limit" in result.status_reason) == ("partial", True)
-    assert result.counts["discriminatory"] > 0
-    columns = (SEX, column("husband", 2), column("b", 30))
-    schema = Schema(columns=columns, constraints=("husband == 1 implies sex == 1",))
-    result = walked(lambda x: ((x[:, 0] == 1) & (x[:, 1] == 1)).astype(int), schema, generated=60)
-    assert result.counts["discriminatory"] == 0
-    assert result.counts["off_manifold"] > 0
-
-
-@pytest.mark.parametrize(
-    ("method", "options", "message"),
-    [
-        (AequitasOptions, {"protocol": "directed"}, "protocol must be"),
-        (AequitasOptions, {"ask": "witness"}, "was removed in 0.3; use --method sg"),
-        (AequitasOptions, {"level": 1.0}, "no option 'level'; options: generated, global_n"),
-        (SgOptions, {"limit": True}, "limit must be a valid integer"),
-        (SgOptions, {"threshold": 1.5}, "no option 'threshold'; options: limit, protocol, samples"),
-        (SgOptions, {"seed_share": 0.1}, "was removed in 0.3; use --protocol sg"),
-    ],
-)
-def test_wrong_options_are_named(method: Any, options: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        method.of(options)
 
 
 def test_literal_and_vectorised_walks_agree_in_distribution(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ from judged import shape, table_of
 from auditor.contrib.astraea import outliers as tokens
 from auditor.contrib.astraea.outliers import Tally, anomaly_indices, diagnose, of_terms
 from auditor.contrib.astraea.terminal_rates import of_swaps
-from auditor.contrib.hinter.measures import Mutant
 from auditor.core.record import read
 from auditor.core.types import Verdict
 from auditor.measure.observations import Shape
@@ -103,13 +102,6 @@ def test_the_section_marks_what_stands_out() -> None:
     assert len(shown.tables[0].more) == 4
     assert "1 of 14 words stand out" in shown.notes[1]
     assert not list(section.tokens(read({}), {}))
-
-
-def mutant(name: str, attributes: tuple[str, ...], error: bool | None, original: str = "o") -> Mutant:
-    parts = () if len(attributes) == 1 else tuple(f"{original}.{a}" for a in attributes)
-    return Mutant(
-        id=f"{original}.{name}", original=original, attributes=attributes, valid=True, error=error, parts=parts
-    )
 
 
 def test_values_that_differ_in_their_last_bits_are_equal() -> None:

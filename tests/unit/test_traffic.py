@@ -15,6 +15,7 @@ from auditor.core.plan import Plan
 from auditor.core.types import Prompt, Request
 from auditor.models.openai import OpenAIChat
 from auditor.run import traffic
+from tests.asking import json_lines
 
 TOOLS = [{"type": "function", "function": {"name": "decide", "parameters": {"type": "object"}}}]
 JOBS = ("nurse", "driver", "teacher", "cook", "clerk", "painter", "plumber", "pilot")
@@ -41,11 +42,6 @@ def requests(**more: Any) -> list[dict[str, Any]]:
         }
         for n, job in enumerate(JOBS)
     ]
-
-
-def written(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
 
 
 def listener(seen: list[dict[str, Any]], answer: Callable[[str], str]) -> Callable[[str], str]:
@@ -75,7 +71,7 @@ def test_only_the_chosen_messages_change(tmp_path: Path) -> None:
     result = audit(
         "hiring",
         model=listener(seen, called),
-        data=written(tmp_path / "requests.jsonl", rows),
+        data=json_lines(tmp_path / "requests.jsonl", rows),
         attributes="gender",
         who="all",
         columns={"answer": "$.tool_calls[0].function.arguments.decision"},
@@ -103,7 +99,7 @@ def test_only_the_chosen_messages_change(tmp_path: Path) -> None:
 
 
 def test_roles_and_paths_choose_messages(tmp_path: Path) -> None:
-    file = str(written(tmp_path / "r.jsonl", requests()))
+    file = str(json_lines(tmp_path / "r.jsonl", requests()))
     for messages, expected in (
         ("", ["She has been a nurse for 2 years.", "She left her job last year."]),
         ("system", ["His Honour signed policy 0. Decide."]),
@@ -119,7 +115,7 @@ def test_roles_and_paths_choose_messages(tmp_path: Path) -> None:
 
 
 def test_redaction_holds(tmp_path: Path) -> None:
-    file = written(tmp_path / "r.jsonl", requests())
+    file = json_lines(tmp_path / "r.jsonl", requests())
     result = audit(
         "hiring", model=lambda text: "invite", data=file, redact=True, attributes="gender", out=tmp_path / "runs"
     )
@@ -137,7 +133,7 @@ def test_a_cut_off_run_goes_on(tmp_path: Path) -> None:
         "    r = json.loads(line)\n"
         "    print(json.dumps({'id': r['id'], 'output': 'invite' if 'He has' in r['input'] else 'reject'}), flush=True)\n"
     )
-    file = written(tmp_path / "r.jsonl", requests())
+    file = json_lines(tmp_path / "r.jsonl", requests())
     options: dict[str, Any] = {"model": spec, "data": file, "attributes": "gender", "who": "all", "full_plan": True}
     cut = audit("hiring", **options, max_calls=20, out=tmp_path / "runs")
     assert cut.path is not None
@@ -163,7 +159,7 @@ def test_a_server_is_sent_the_request_but_for_the_model() -> None:
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, columns: dict[str, Any], said: str) -> None:
-    file = str(written(tmp_path / "r.jsonl", requests()))
+    file = str(json_lines(tmp_path / "r.jsonl", requests()))
     with pytest.raises((ConfigError, DataFileError), match=said):
         traffic.read(Plan(task="hiring", data=file, columns=columns), tasks.load("hiring"))
     with pytest.raises(ConfigError, match="are for whole requests"):
@@ -175,10 +171,10 @@ DEEP = '{"a": ' * 300 + "1" + "}" * 300
 
 @pytest.mark.parametrize("output", ["[" * 100_000, json.dumps({"tool_calls": [{"function": {"arguments": DEEP}}]})])
 def test_an_answer_that_is_nested_without_end_is_one_that_cannot_be_read(output: str, tmp_path: Path) -> None:
-    file = str(written(tmp_path / "r.jsonl", requests()))
+    file = str(json_lines(tmp_path / "r.jsonl", requests()))
     task, _ = traffic.read(Plan(task="hiring", data=file, columns={"answer": "$..decision"}), tasks.load("hiring"))
     assert task.read(output).status == "unparsed"
-    written(tmp_path / "r.jsonl", [requests()[0], requests(x=json.loads(DEEP))[1]])
+    json_lines(tmp_path / "r.jsonl", [requests()[0], requests(x=json.loads(DEEP))[1]])
     with pytest.raises(DataFileError, match="line 2: not JSON: fields too deep inside each other"):
         traffic.read(Plan(task="hiring", data=file), tasks.load("hiring"))
 
@@ -204,7 +200,7 @@ ROLE = {"role": "user", "content": "He is kind."}
 def test_logs_keep_the_request_under_a_name_of_theirs(
     outside: str, messages: list[Any], columns: dict[str, str], tmp_path: Path
 ) -> None:
-    file = str(written(tmp_path / "r.jsonl", [{outside: {"messages": messages}, "id": "one"}]))
+    file = str(json_lines(tmp_path / "r.jsonl", [{outside: {"messages": messages}, "id": "one"}]))
     assert traffic.is_traffic(file)
     _, told = traffic.read(Plan(task="sentiment", data=file, columns=columns), tasks.load("sentiment"))
     assert [(one.id, one.text) for one in told.seeds] == [("one", "He is kind.")]

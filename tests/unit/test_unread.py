@@ -164,9 +164,6 @@ class Kept(Model):
         self.calls += len(batch)
         return [Reply(self.answer(r.prompt.messages[-1].content), cut_off=self.cut_off) for r in batch]
 
-    async def aclose(self) -> None:
-        pass
-
 
 def test_what_cannot_be_read_is_never_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))

@@ -112,20 +112,6 @@ def test_calls_go_to_further_texts_before_further_wordings() -> None:
     assert asked(max_calls=texts)[2] == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"batch": True}, "--batch"),
-        ({"jobs": 2}, "--jobs"),
-        ({"suite": "joint-first", "order": 2}, "--suite joint-first"),
-        ({"protocol": "hinter"}, "--protocol hinter"),
-    ],
-)
-def test_what_does_not_go_together_is_said(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        Plan(until_decided=True, **options)
-
-
 # -- the run --------------------------------------------------------------
 
 

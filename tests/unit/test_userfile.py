@@ -30,7 +30,6 @@ from auditor.tasks import load as load_task
 from auditor.tasks.load import control_texts as read_controls
 from auditor.tasks.seeds import read as read_seeds
 
-RUN = "from auditor.cli.main import main; main()"
 BOMB = "a0: &a0 {x: 1, y: 2}\n" + "".join(
     f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 12)
 )

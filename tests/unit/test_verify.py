@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import keys, said
 
 from auditor.cli.main import run
 from auditor.core.record import head
@@ -38,13 +39,6 @@ def made(place: Path, *more: str, model: str = "vader") -> Path:
     assert run(["run", "--task", "sentiment", "--limit", "6", "--model", model, "--no-cache", *more]) in (0, 3)
     [path] = [p.parent for p in (place / "reports").glob("*/plan.json")]
     return path
-
-
-def said(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str]:
-    capsys.readouterr()
-    code = run(list(argv))
-    captured = capsys.readouterr()
-    return code, " ".join((captured.out + captured.err).split())
 
 
 def rewrite(path: Path, change: str, to: str, plan_sha256: str) -> None:
@@ -200,20 +194,7 @@ def test_a_server_that_a_folder_names_is_sent_nothing_without_consent(
 
 
 def test_signatures(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("cryptography", reason="the extra sign is not installed")
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric import ed25519
-
-    for name in ("mine", "other"):
-        key = ed25519.Ed25519PrivateKey.generate()
-        (place / f"{name}.pem").write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-            )
-        )
-        (place / f"{name}.pub").write_bytes(
-            key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-        )
+    keys("mine", "other")
     path = made(place)
     assert said(capsys, "verify", str(path), "--signed-by", "mine.pub")[0] == 1  # nobody signed yet
     assert said(capsys, "verify", str(path), "--sign", "mine.pub")[0] == 2

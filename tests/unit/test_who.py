@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from auditor.core.errors import ConfigError
-from auditor.core.plan import Plan
 from auditor.core.record.base import NOT_CLEAR
 from auditor.core.types import Case, SourceText, Span
 from auditor.perturb import dictionaries
@@ -121,13 +119,3 @@ def test_a_joint_change_is_of_one_person() -> None:
             starts = {e.where[0] for e in v.edits if isinstance(e.where, tuple)}
             inside = [p for p in places if any(text.index(p) <= s < text.index(p) + len(p) for s in starts)]
             assert len(inside) == 1
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"who": "somebody"}, {"who": "subject", "protocol": "hinter"}, {"who": "each", "suite": "grammar"},
-     {"who": "each", "suite": "joint-first"}],
-)  # fmt: skip
-def test_plans_refuse_what_does_not_go_together(options: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="who"):
-        Plan(**options)
