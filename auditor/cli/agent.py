@@ -13,7 +13,7 @@ from auditor.cli.run_folders import agree
 from auditor.cli.screen import EXIT_INCOMPLETE, Draw, complain, say, screen
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
-from auditor.core.shown import plural, quoted
+from auditor.core.shown import plural
 
 
 @takes("agent", Plan)
@@ -62,7 +62,7 @@ def _show(result: Any, format: str, full: bool) -> int:
 
 
 def resume_session(
-    path: Path, limits: Mapping[str, object], consented: run_folders.Consented, format: str, *, full: bool
+    path: Path, limits: Mapping[str, object], consent: run_folders.Consent, format: str, *, full: bool
 ) -> int:
     """Go on with the session in ``path``, within the limits that it has."""
     from auditor import agent as agents
@@ -73,9 +73,7 @@ def resume_session(
         flags = ", ".join(map(Plan.flag, limits))
         raise ConfigError(f"The settings and limits of a session are fixed when it begins; leave out {flags}.")
     own = {name: getattr(kept.limits, name) for name in ("max_calls", "max_cost")}
-    plan = Plan.of({**stored.common, **own, "models": stored.models or ()})
-    named = run_folders.Named.of(plan.as_dict())
-    named.consent(path, again=f"resume {quoted(path)}", **consented)
+    consent(Plan.of({**stored.common, **own, "models": stored.models or ()}).as_dict())
     return _show(agents.resume(path, observe=Draw()), format, full)
 
 

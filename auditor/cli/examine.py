@@ -54,7 +54,15 @@ def show(
     if again:
         if id is None:
             raise ConfigError(f"--again takes an ID. List them: audit show {quoted(run)}")
-        return _replay(run, id, replicates, format, {"yes": yes, "named": model, "base_url": base_url})
+        from auditor.run.result import replay
+
+        path = find_text_run(run, "show --again")
+        times = Plan(replicates=replicates).replicates or replicates
+        named = run_folders.Named.of((RunFolder.open(path).record().get("spec") or {}) | {"max_calls": times})
+        command = f"show {quoted(path)} {quoted(id)} --again"
+        named.consent(path, again=command, yes=yes, named=model, base_url=base_url)
+        answers = replay(path, id, replicates=times)
+        return print_as(format, answers, _again(answers, times))
     if format != "terminal":
         raise ConfigError("--format json goes with --again. The whole run: audit report RUN --format json")
     word = str(run)
@@ -146,18 +154,6 @@ def _input(folder: RunFolder) -> list[str]:
     if same is None:
         return [f"{file}, the file of outcomes, is missing here."]
     return [f"{file} is {'the' if same else 'NOT the'} file of outcomes that was read."]
-
-
-def _replay(run: Path, id: str, replicates: int, format: str, consented: run_folders.Consented) -> int:
-    """Ask the prompts of one finding of RUN again."""
-    from auditor.run.result import replay
-
-    replicates = Plan(replicates=replicates).replicates or replicates
-    path = find_text_run(run, "show --again")
-    named = run_folders.Named.of((RunFolder.open(path).record().get("spec") or {}) | {"max_calls": replicates})
-    named.consent(path, again=f"show {quoted(path)} {quoted(id)} --again", **consented)
-    answers = replay(path, id, replicates=replicates)
-    return print_as(format, answers, _again(answers, replicates))
 
 
 def _again(replayed: dict[str, Any], replicates: int) -> list[str]:

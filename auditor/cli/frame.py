@@ -16,7 +16,7 @@ from auditor.core import removed
 from auditor.core.errors import ConfigError
 from auditor.core.options import Group, PlanModel, members
 from auditor.core.options import Option as PlanOption
-from auditor.core.plan import Plan
+from auditor.core.plan import Plan, of_rule
 
 Function = Callable[..., int]
 F = TypeVar("F", bound=Function)
@@ -158,22 +158,13 @@ def _page(_: object, __: object, name: str) -> str:
     return name
 
 
-def _rule(_: object, __: object, text: str | None) -> str | None:
-    """Tell a slip in a rule before anything is asked."""
-    from auditor.core.fail_on import parse
-
-    if text is not None:
-        parse(text)
-    return text
-
-
 run_argument = argument("run", "RUN", "A run folder, its name under reports/, or latest.")
 full = switch("--full", help="Print all figures, not only the answer.", group=Group.LIMITS)
 printed = flag(
     "--format", default="terminal", callback=_printed, help="Output format: terminal or json.", group=Group.LIMITS
 )
 page = flag("--format", default="terminal", callback=_page, help="terminal, json, markdown (md) or html.")
-fail_on = option("fail_on", callback=_rule)
+fail_on = option("fail_on", callback=lambda _, __, rule: of_rule(rule))  # a slip is told before anything is asked
 waivers = file("--waivers", help="Accepted findings (default: waivers.toml, if it exists).")
 config = file("--config", help="Settings file (default: audit.toml, if it exists).", group=Group.ASKED)
 dry_run = switch(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,14 @@ from auditor.core.shown import quoted
 from auditor.store.disk import write_bytes
 from auditor.tables.tabular_plan import MethodOptions, TabularPlan
 
-OURS: tuple[Callable[[F], F], ...] = (
-    frame.config,
-    frame.flag("--reason", default="", help="Reason for these measures and this delta."),
-    frame.flag("--by", default="", help="Name of the person who freezes the plan; recorded as given."),
-    frame.file("--output", required=True, help="File to write: .json."),
-)
-
 
 def _ours(function: F) -> F:
-    for one in OURS:
+    for one in (
+        frame.config,
+        frame.flag("--reason", default="", help="Reason for these measures and this delta."),
+        frame.flag("--by", default="", help="Name of the person who freezes the plan; recorded as given."),
+        frame.file("--output", required=True, help="File to write: .json."),
+    ):
         one(function)
     return function
 

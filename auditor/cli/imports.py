@@ -75,23 +75,18 @@ def import_(
     from auditor.contrib.imports import answer_files, import_run, inference, mapping
     from auditor.run.result import load, score
 
+    of_plan = Plan.of({name: value for name, value in (("labels", labels), ("delta", delta)) if value is not None})
     if benchmark is not None:
-        return benchmarks.recorded(benchmark, files, answer, delta=delta, out=out, format=format)
+        return benchmarks.recorded(benchmark, files, answer, delta=of_plan.delta, out=out, format=format)
     if generated is not None:
         others = (map, write_map, rows, answer, join, kind, labels, favourable, reference, delta, task)
         if len(files) != 1 or any(others):
             raise ConfigError("--generated takes one FILE, and the plan of RUN sets all else; leave other options out.")
         judged = score(find_text_run(generated, "import --generated"), files[0], observe=Draw())
         return finish(judged, format=format, fail_on=fail_on, full=full)
-    settings: dict[str, object] = {}
-    if kind is not None:
-        settings["kind"] = mapping.kind_of(kind)
-    if labels is not None:
-        settings["labels"] = Plan(labels=labels).labels  # type: ignore[arg-type]
-    if delta is not None:
-        settings["delta"] = Plan(delta=delta).delta
-    if task is not None:
-        settings["task"] = task
+    settings: dict[str, object] = {name: getattr(of_plan, name) for name in of_plan.model_fields_set}
+    settings |= {} if kind is None else {"kind": mapping.kind_of(kind)}
+    settings |= {} if task is None else {"task": task}
     pairs = [text.partition(":") for text in reference]
     if wrong := [a for a, colon, group in pairs if not colon or not group]:
         raise ConfigError(f"--reference takes ATTRIBUTE:GROUP, such as gender:male; got {wrong[0]!r}")

@@ -113,7 +113,7 @@ def run(argv: list[str]) -> int:
         return 0
     import signal
 
-    from auditor.cli.screen import EXIT_INTERRUPTED, EXIT_USER, complain, interrupted, message_of, written
+    from auditor.cli.screen import EXIT_INTERRUPTED, EXIT_USER, complain, interrupted, written
     from auditor.core.errors import AuditError, PluginError
     from auditor.core.shown import guarded
 
@@ -141,7 +141,7 @@ def run(argv: list[str]) -> int:
     except PluginError as error:
         return _crashed(error, str(error))
     except AuditError as error:
-        complain(*message_of(error))
+        complain(str(error).removesuffix(error.below).rstrip(), error.below)
         return EXIT_USER
     except BrokenPipeError:
         raise  # `main` knows what to do

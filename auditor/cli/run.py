@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -208,7 +209,7 @@ def resume(
 ) -> int:
     """Finish RUN; what was answered is not asked again. New limits may be given; they are for the whole run."""
     from auditor.agent.session import SESSION
-    from auditor.cli import agent, tabular, trials
+    from auditor.cli import agent, trials
     from auditor.run.mitigate import TRIAL
     from auditor.run.result import load, settle
     from auditor.run.result import resume as go
@@ -216,16 +217,24 @@ def resume(
     from auditor.store.integrity import require_intact
 
     path = find_run(run, begun=("plan.json", TRIAL, SESSION))
-    consented: run_folders.Consented = {"yes": yes, "named": model, "base_url": base_url}
+
+    def consent(plan: Mapping[str, object], *more: str) -> None:
+        named = run_folders.Named.of(plan, *more)
+        named.consent(path, again=f"resume {quoted(path)}", yes=yes, named=model, base_url=base_url)
+
     if (path / SESSION).is_file():
-        return agent.resume_session(path, limits, consented, format, full=full)
+        return agent.resume_session(path, limits, consent, format, full=full)
     if (path / TRIAL).is_file():
-        return trials.resume_trial(path, limits, consented, format)
+        return trials.resume_trial(path, limits, consent, format)
     folder = RunFolder.open(path)
     require_intact(path)
     if folder.plan.get("kind") == "tabular":
+        from auditor.tables import resume_table
+
         ours = {name: value for name, value in limits.items() if name != "anyway"}  # rows have no control
-        return tabular.go_on(path, ours, consented, format, fail_on, full=full)
+        consent(folder.plan | ours)
+        table = resume_table(path, observe=Draw(), limits=ours)
+        return finish(table, format=format, fail_on=fail_on, full=full)
     panels = "panels" in folder.plan
     if (path / "run.json").is_file() and folder.record().get("status") == "complete":
         complain(f"Nothing was left to ask: {path} is complete.")
@@ -233,8 +242,7 @@ def resume(
             return 0
         result = load(path) if (path / "report.html").is_file() else settle(folder)
         return finish(result, format=format, fail_on=fail_on, full=full)
-    named = run_folders.Named.of((folder.plan.get("plan") or {}) | limits)
-    named.consent(path, again=f"resume {quoted(path)}", **consented)
+    consent((folder.plan.get("plan") or {}) | limits)
     if panels:
         return trials.resume_panels(path, limits, format)
     return finish(go(path, observe=Draw(), limits=limits), format=format, fail_on=fail_on, full=full)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypedDict
+from typing import TYPE_CHECKING, Self
 
 import click
 import msgspec
@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # the help of a command that finds runs loads neither records
     from auditor.run.result import Result
 
 RUNS_CODE = ("exec", "python", "sklearn")  # kinds of models that are programs, modules or files that run
+Consent = Callable[..., None]  # asks about the plan of a folder, and further models, before they are used
 REACHES = ("http",)  # kinds of models that are files which say where texts are sent, and with which keys
 
 models = option(
@@ -122,14 +123,6 @@ def agree(
         )
     sys.stderr.write(show().rstrip("\n") + "\n")
     click.confirm("Go on?" if default else "No limit was set. Go on?", abort=True, err=True)
-
-
-class Consented(TypedDict):
-    """What the command line says of it: see `Named.consent`."""
-
-    yes: bool
-    named: Iterable[str] | None
-    base_url: str | None
 
 
 @dataclass(frozen=True, kw_only=True)

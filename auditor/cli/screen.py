@@ -11,12 +11,11 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, TypedDict
+from typing import TYPE_CHECKING, Any, TextIO
 
 from auditor.core.shown import encodable, inline, own, quoted
 
 if TYPE_CHECKING:  # `audit --help` loads nothing that it does not need
-    from auditor.core.errors import AuditError
     from auditor.core.types import Progress
     from auditor.report.document import Document
 
@@ -25,15 +24,7 @@ MARKS = 64  # points in time of which the rate of a run is told
 EXIT_USER, EXIT_INCOMPLETE, EXIT_DEFECT, EXIT_INTERRUPTED = 2, 3, 70, 130
 
 
-class Screen(TypedDict):
-    """What is written to."""
-
-    width: int
-    encoding: str
-    color: bool
-
-
-def screen() -> Screen:
+def screen() -> dict[str, Any]:
     """Return width, encoding and color of what is written to; without a terminal, COLUMNS or 100, and no color."""
     terminal = sys.stdout.isatty()
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
@@ -92,11 +83,6 @@ def interrupted() -> None:
     return complain(
         f"Interrupted. All answers so far are on disk.{only}", f"Go on with: audit resume {quoted(str(home))}"
     )
-
-
-def message_of(error: AuditError) -> tuple[str, str]:
-    """What `complain` takes of an error."""
-    return str(error).removesuffix(error.below).rstrip(), error.below
 
 
 def must_be_new(file: Path, why: str) -> Path:

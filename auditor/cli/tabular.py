@@ -14,7 +14,7 @@ from auditor.cli.frame import option, takes
 from auditor.cli.run_folders import agree
 from auditor.cli.screen import Draw, fitted, say
 from auditor.core.options import FILE, Group, about
-from auditor.core.shown import inline, quoted
+from auditor.core.shown import inline
 from auditor.core.types import names
 from auditor.tables.tabular_plan import MethodOptions, TabularPlan, read_settings
 
@@ -148,23 +148,3 @@ def schema(*, data: str, target: str | None, protected: str | None, out: Path | 
         out.write_text(text, encoding="utf-8")
         say(f"Wrote {out}", to=sys.stderr)
     return 0
-
-
-def go_on(
-    path: Path,
-    limits: Mapping[str, object],
-    consented: run_folders.Consented,
-    format: str,
-    fail_on: str | None,
-    *,
-    full: bool,
-) -> int:
-    """Finish a run with --task or an http: model; see `auditor.cli.run.resume`."""
-    from auditor.store.folder import RunFolder
-    from auditor.tables import resume_table
-
-    named = run_folders.Named.of(RunFolder.open(path).plan | dict(limits))
-    named.consent(path, again=f"resume {quoted(path)}", **consented)
-    return run_folders.finish(
-        resume_table(path, observe=Draw(), limits=limits), format=format, fail_on=fail_on, full=full
-    )

@@ -83,7 +83,7 @@ def mitigate(
     return _try_out(prepared, root / f"{path.name}-mitigated-{datetime.now(UTC):%Y%m%d-%H%M%S}", format)
 
 
-def resume_trial(folder: Path, limits: Mapping[str, object], consented: run_folders.Consented, format: str) -> int:
+def resume_trial(folder: Path, limits: Mapping[str, object], consent: run_folders.Consent, format: str) -> int:
     """Go on with the trial in ``folder``."""
     from auditor.run import mitigate as trying
 
@@ -91,9 +91,8 @@ def resume_trial(folder: Path, limits: Mapping[str, object], consented: run_fold
     path = folder / trial.run
     require_intact(path)
     limits = trial.limits | {name: value for name, value in limits.items() if value is not None}
-    plan = {**(RunFolder.open(path).plan.get("plan") or {}), "max_calls": None, "max_cost": None, **limits}
-    named = run_folders.Named.of(plan, *trial.models)
-    named.consent(folder, again=f"resume {quoted(folder)}", **consented)
+    plan = RunFolder.open(path).plan.get("plan") or {}
+    consent({**plan, "max_calls": None, "max_cost": None, **limits}, *trial.models)
     prepared = trying.prepare_trial(path, msgspec.structs.replace(trial, limits=limits))
     _tell(prepared)
     return _try_out(prepared, folder, format)

@@ -82,7 +82,6 @@ class UnknownPlugin(UserError):
         else:
             offer = f" Known: {', '.join(names)}." if names and (len(names) <= self.LISTED or not hint) else ""
         super().__init__(f"unknown {kind} {name!r}.{offer}{' ' + hint if hint else ''}")
-        self.kind, self.name, self.near = kind, name, tuple(near)
 
 
 class UnknownValue(UserError):

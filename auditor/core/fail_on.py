@@ -43,15 +43,6 @@ _PART = re.compile(
 )
 
 
-class RuleError(ConfigError):
-    """The rule ``text`` cannot be read; the message says ``what`` is wrong and shows the place, ``at``."""
-
-    def __init__(self, text: str, at: int, what: str) -> None:
-        flat = "".join(c if c.isprintable() else "?" for c in text)
-        super().__init__(f"--fail-on: {what}.", below=f"    {flat}\n    {' ' * at}^")
-        self.text, self.at, self.what = text, at, what
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
     """One part of a rule, as it was written in ``text``; ``about`` are attributes in order, none for any."""
@@ -64,7 +55,7 @@ class Part:
 
 
 def parse(text: str) -> tuple[Part, ...]:
-    """Read a rule; `RuleError` has the place, and what to write there.
+    """Read a rule; `ConfigError` shows the place, and says what to write there.
 
     Examples
     --------
@@ -97,11 +88,13 @@ def _part(text: str, match: re.Match[str]) -> Part:
     return Part(word=word, text=match[0].strip(), about=names, limit=limit, percent=bool(match["percent"]))
 
 
-def _slip(text: str, at: int, what: str) -> RuleError:
+def _slip(text: str, at: int, what: str) -> ConfigError:
+    """The rule ``text`` cannot be read at a place: ``what`` is wrong."""
     at += len(text[at:]) - len(text[at:].lstrip())
     word = re.match(r"\w*", text[at:])
     if word is not None and word[0].lower() in OLD:
         what = f"{word[0]} is gone: write {OLD[word[0].lower()]}"
     elif word is not None and (near := difflib.get_close_matches(word[0].lower(), set(FORMS) - {word[0]}, n=1)):
         what = f"did you mean {near[0]}? {what[0].upper()}{what[1:]}"
-    return RuleError(text, at, what)
+    flat = "".join(c if c.isprintable() else "?" for c in text)
+    return ConfigError(f"--fail-on: {what}.", below=f"    {flat}\n    {' ' * at}^")

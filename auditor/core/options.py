@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin
+from typing import Annotated, ClassVar, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
@@ -36,6 +36,7 @@ FORMAT = 1  # of audit.toml
 FILE = Path("audit.toml")
 TABLES = ("tabular",)  # of audit.toml
 F = TypeVar("F", bound=Callable[..., object])
+QUOTED = re.compile(r"'([^']*)'")
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
@@ -50,7 +51,7 @@ class Group(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option of a plan: ``--no-cache`` is on without it, ``--x/--no-x`` sets both.
+    """One option of a plan: what ``--no-cache`` turns off is on without it.
 
     ``commands`` take it; ``resume`` can change it. ``help`` gets the default. A ``repeated`` option is given once for
     each value. One that ``shapes`` no answer is not in a frozen plan. ``--help`` shows the ``first`` ones.
@@ -176,7 +177,7 @@ class PlanModel(BaseModel):
     @classmethod
     def flag(cls, name: str) -> str:
         """The option that sets the field ``name``, as typed."""
-        return option_of(cls.settings()[name]).flag.partition("/")[0]
+        return option_of(cls.settings()[name]).flag
 
     @classmethod
     def key(cls, name: str) -> str:
@@ -255,17 +256,6 @@ def members(annotation: object) -> tuple[object, ...]:
     return () if annotation is type(None) else (annotation,)
 
 
-def choices(annotation: object) -> tuple[str, ...]:
-    """The words that a field or its entries may have; empty where any may be given."""
-    words: list[str] = []
-    for member in members(annotation):
-        if get_origin(member) is Literal:
-            words += [str(word) for word in get_args(member) if word]
-        elif get_origin(member) is tuple:
-            words += choices(get_args(member)[0])
-    return tuple(words)
-
-
 WRONG: Mapping[str, str] = {
     "int_type": "must be a whole number",
     "int_from_float": "must be a whole number",
@@ -304,7 +294,7 @@ def wrong(info: FieldInfo, error: ErrorDetails) -> str:
         case "less_than_equal":
             said = f"must be at most {limits['le']:,}"
         case "literal_error":
-            words = choices(info.annotation)
+            words = [word for word in QUOTED.findall(limits["expected"]) if word]
             close = difflib.get_close_matches(str(value), words, n=1)
             hint = f" Did you mean {close[0]}?" if close else ""
             return f"must be one of {', '.join(words)}; got {shown}.{hint}"

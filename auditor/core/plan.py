@@ -111,7 +111,8 @@ def _of_reference(reference: str) -> str:
     return reference
 
 
-def _of_rule(rule: str | None) -> str | None:
+def of_rule(rule: str | None) -> str | None:
+    """Return ``rule``; raise as `auditor.core.fail_on.parse` does where it is none."""
     if rule is not None:
         parse(rule)
     return rule
@@ -240,7 +241,7 @@ class Plan(SharedPlan):
         "Write digests and edits instead of texts, labels instead of answers; no response cache.")] = False
     anyway: Annotated[bool, Option("--anyway", MEASURED, RUN | {"resume"},
         "Continue although the positive control was not seen and all first answers are alike.", shapes=False)] = False
-    fail_on: Annotated[str | None, AfterValidator(_of_rule), Option("--fail-on", OUTPUT, frozenset({"run"}),
+    fail_on: Annotated[str | None, AfterValidator(of_rule), Option("--fail-on", OUTPUT, frozenset({"run"}),
         'Exit 1 where any of these holds: "shown, net(gender) > 2%, failed > 5%".',
         shapes=False, first=True)] = None
     # fmt: on
@@ -260,16 +261,6 @@ class Plan(SharedPlan):
     def encoder(self) -> str | None:
         """The encoder that compares the meanings of answers."""
         return next((one.removeprefix(ENCODER) for one in self.judge if one.startswith(ENCODER)), None)
-
-    @property
-    def on_ray(self) -> bool:
-        """Whether cases are made on a Ray cluster."""
-        return self.jobs.startswith("ray")
-
-    @property
-    def workers(self) -> int:
-        """How many processes or actors make cases."""
-        return int(self.jobs.rpartition(":")[2])
 
     @property
     def of_suite(self) -> dict[str, str]:

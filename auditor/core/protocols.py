@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from auditor.core.record import RunRecord
 
 Costs = Literal["nothing", "unseen", "tokens"]
+Observer = Callable[[Progress], None]  # gets progress events; must return at once
 
 
 class Reply(NamedTuple):
@@ -301,11 +302,3 @@ class Renderer(ABC):
     @abstractmethod
     def render(self, record: RunRecord, evidence: Any = None) -> str | bytes:
         """Write ``record``, whose ``raw`` is run.json; ``evidence`` reads cases, prompts, answers by id."""
-
-
-class Observer(Protocol):
-    """Gets progress events."""
-
-    def __call__(self, event: Progress) -> None:
-        """Take note of ``event``; must return at once."""
-        ...

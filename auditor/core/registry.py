@@ -6,7 +6,7 @@ import inspect
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import EntryPoint, distribution, entry_points
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
@@ -35,28 +35,22 @@ class Registry(Generic[P]):
     """
 
     def __init__(self, kind: str, base: type[P]) -> None:
-        self.kind, self.base = kind, base
-        self._offers: dict[str, Offer] | None = None
-
-    @property
-    def group(self) -> str:
-        """The entry-point group."""
-        return f"auditor.{self.kind}s"
+        self.kind, self.base, self.group = kind, base, f"auditor.{kind}s"
 
     def names(self) -> list[str]:
         """All names by which a plug-in can be reached, sorted."""
-        return sorted(self._all())
+        return sorted(self._all)
 
     def resolve(self, name: str) -> str:
         """``name``, where it reaches one plug-in.
 
         Raises `UnknownPlugin` with near misses, or `ConfigError` where several packages offer it.
         """
-        if name in self._all():
+        if name in self._all:
             return name
-        if others := sorted(key for key, offer in self._all().items() if offer.entry.name == name):
+        if others := sorted(key for key, offer in self._all.items() if offer.entry.name == name):
             raise ConfigError(f"{self.kind} {name!r} is not this project's alone; give one of {', '.join(others)}.")
-        raise UnknownPlugin(self.kind, name, self._all(), "See: audit list plugins")
+        raise UnknownPlugin(self.kind, name, self._all, "See: audit list plugins")
 
     def load(self, name: str) -> Callable[..., P]:
         """The plug-in itself; `PluginError` where it could not be imported, or is no plug-in of this kind."""
@@ -99,31 +93,30 @@ class Registry(Generic[P]):
 
     def packages(self) -> frozenset[str]:
         """Other packages that offer plug-ins of this kind."""
-        return frozenset(offer.package for offer in self._all().values()) - {""}
+        return frozenset(offer.package for offer in self._all.values()) - {""}
 
     def _offer(self, name: str) -> Offer:
-        return self._own().get(name) or self._all()[name]
+        return self._own().get(name) or self._all[name]
 
     def _own(self) -> Mapping[str, Offer]:
         return {entry.name: Offer(entry) for entry in _declared() if entry.group == self.group}
 
+    @cached_property
     def _all(self) -> Mapping[str, Offer]:
         """By the name that reaches it: what this project offers, then other packages."""
-        if self._offers is None:
-            own = dict(self._own())
-            others = [
-                Offer(entry, entry.dist.name, entry.dist.version)
-                for entry in entry_points(group=self.group)
-                if entry.dist is not None and entry.dist.name != PACKAGE
-            ]
-            owners: dict[str, set[str]] = defaultdict(set)
-            for offer in (*own.values(), *others):
-                owners[offer.entry.name].add(offer.package)
-            for offer in others:
-                free = len(owners[offer.entry.name]) == 1
-                own[offer.entry.name if free else f"{offer.package}:{offer.entry.name}"] = offer
-            self._offers = own
-        return self._offers
+        every = dict(self._own())
+        others = [
+            Offer(entry, entry.dist.name, entry.dist.version)
+            for entry in entry_points(group=self.group)
+            if entry.dist is not None and entry.dist.name != PACKAGE
+        ]
+        owners: dict[str, set[str]] = defaultdict(set)
+        for offer in (*every.values(), *others):
+            owners[offer.entry.name].add(offer.package)
+        for offer in others:
+            free = len(owners[offer.entry.name]) == 1
+            every[offer.entry.name if free else f"{offer.package}:{offer.entry.name}"] = offer
+        return every
 
 
 @cache

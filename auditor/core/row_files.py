@@ -12,9 +12,8 @@ import io
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from auditor.core import reading
 from auditor.core.errors import DataFileError, MissingDependency
@@ -28,15 +27,13 @@ Table = tuple[list[str] | None, Iterable[Row]]  # columns, where rows have the s
 SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CsvTable:
+class CsvTable(NamedTuple):
     """The header of a file, and an iterator over its records with the line that each begins in.
 
     ``columns`` are stripped, fields are not; ``rows`` can be walked once.
     """
 
     columns: tuple[str, ...]
-    delimiter: str
     rows: Iterator[tuple[int, list[str]]]
 
 
@@ -87,7 +84,7 @@ def parse(path: Path, text: str, *, wanted: Sequence[str] = (), delimiters: Sequ
     sign = max(delimiters, key=lambda d: (sum(name in split[d] for name in wanted), len(split[d])))
     rows = _records(path, text, sign)
     columns = tuple(name.strip() for name in next(rows, (0, []))[1])
-    return CsvTable(columns=columns, delimiter=sign, rows=rows)
+    return CsvTable(columns, rows)
 
 
 def distinct(path: Path, columns: Sequence[str], among: Sequence[str] | None = None) -> None:
@@ -162,7 +159,9 @@ def from_file(path: Path, raw: bytes, text_column: str) -> Table:
         return tidy(None, _json_lines(path, text))
     if suffix == ".txt":
         return ["text"], ((f"line {n}", {"text": line}) for n, line in enumerate(lines(text), start=1))
-    return _separated(path, text, text_column, ("\t",) if suffix == ".tsv" else DELIMITERS)
+    table = parse(path, text, wanted=(text_column,), delimiters=("\t",) if suffix == ".tsv" else DELIMITERS)
+    rows = ((f"line {line}", dict(zip(table.columns, row, strict=True))) for line, row in table.rows)
+    return list(table.columns), rows
 
 
 def _json_lines(path: Path, text: str) -> Iterator[Row]:
@@ -181,12 +180,6 @@ def _json_lines(path: Path, text: str) -> Iterator[Row]:
         if not isinstance(value, dict):
             raise DataFileError(f'{path}, line {n}: expected an object such as {{"text": "…"}}')
         yield f"line {n}", value
-
-
-def _separated(path: Path, text: str, text_column: str, delimiters: tuple[str, ...]) -> Table:
-    table = parse(path, text, wanted=(text_column,), delimiters=delimiters)
-    rows = ((f"line {line}", dict(zip(table.columns, row, strict=True))) for line, row in table.rows)
-    return list(table.columns), rows
 
 
 def _parquet(path: Path, raw: bytes) -> Table:

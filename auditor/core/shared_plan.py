@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, ClassVar, Literal, TypedDict
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_serializer
 
@@ -113,16 +113,6 @@ def _two(price: tuple[float, ...]) -> tuple[float, ...]:
     return price
 
 
-class Limits(TypedDict):
-    """The limits of a run, and prices in USD per million tokens."""
-
-    max_calls: int | None
-    max_cost: float | None
-    max_seconds: float | None
-    price_in: float | None
-    price_out: float | None
-
-
 class SharedPlan(PlanModel):
     """The settings that plans of texts and of rows have in common."""
 
@@ -163,16 +153,10 @@ class SharedPlan(PlanModel):
         return said | ({"temperature": "server"} if said.get("temperature") == NO_TEMPERATURE else {})
 
     @property
-    def limits(self) -> Limits:
-        """The limits and prices, as a `auditor.models.budget.Budget` takes them."""
-        price_in, price_out = self.price or (None, None)
-        return Limits(
-            max_calls=self.max_calls,
-            max_cost=self.max_cost,
-            max_seconds=self.max_seconds,
-            price_in=price_in,
-            price_out=price_out,
-        )
+    def limits(self) -> dict[str, Any]:
+        """The limits and prices (USD per million tokens), as a `auditor.models.budget.Budget` takes them."""
+        limits = {name: getattr(self, name) for name in ("max_calls", "max_cost", "max_seconds")}
+        return limits | dict(zip(("price_in", "price_out"), self.price or (None, None), strict=True))
 
     @property
     def limited(self) -> bool:

@@ -217,7 +217,8 @@ def source(parts: Parts) -> Source:
         return Source(parts)
     from auditor.run.workers import actors, processes
 
-    return (actors if plan.on_ray else processes)(parts, plan.workers)
+    engine, _, n = plan.jobs.rpartition(":")
+    return (actors if engine else processes)(parts, int(n))
 
 
 def hidden(case: Case, verdicts: Sequence[Verdict], checks: Mapping[str, Check]) -> list[bool | None]:

@@ -17,13 +17,15 @@ import msgspec
 from auditor._version import __version__
 from auditor.core import record as run_records
 from auditor.core.errors import RunFolderError
+from auditor.core.reading import sha256 as file_sha256
 from auditor.core.record import RunRecord
+from auditor.core.record.base import Head
 from auditor.core.types import FORMAT_VERSION, Case, Check, Prompt, Response, Verdict, digest
 from auditor.store import disk, redact
-from auditor.store.disk import CASE, PROMPT, RESPONSE, VERDICT, Lock, file_sha256
+from auditor.store.disk import CASE, PROMPT, RESPONSE, VERDICT, Lock
 from auditor.store.evidence import Answers, Evidence
 from auditor.store.index import Index, short
-from auditor.store.journal import Head, Journal, genesis, records, register, scan
+from auditor.store.journal import Journal, genesis, records, register, scan
 
 PLAN, RUN = "plan.json", "run.json"
 CASES, PROMPTS, RESPONSES, VERDICTS = "cases.jsonl", "prompts.jsonl", "responses.jsonl", "verdicts.jsonl"
@@ -195,9 +197,8 @@ class RunFolder:
 
         Values of the record may be dataclasses and structs. Raises `ValueError` where a number is NaN or infinite.
         """
-        plain: dict[str, Any] = msgspec.to_builtins(record, enc_hook=_plain)
         heads = {name: self._journal(name).head for name in JOURNALS}
-        plain["journal"] = {name: {"records": head.records, "hash": head.hash} for name, head in heads.items()}
+        plain: dict[str, Any] = msgspec.to_builtins({**record, "journal": heads}, enc_hook=_plain)
         disk.write_json(self.path / RUN, plain)
         sha256 = file_sha256(self.path / RUN)
         status = {name: plain.get(name) for name in ("status", "status_reason")}
@@ -276,8 +277,8 @@ class RunFolder:
         """Records and last hash of each journal, as ``run.json`` names them; empty without one."""
         named = self.record().get("journal", {}) if self.has_record() else {}
         try:
-            return {name: Head(records=head["records"], hash=head["hash"]) for name, head in named.items()}
-        except (AttributeError, KeyError, TypeError) as error:
+            return msgspec.convert(named, dict[str, Head])
+        except msgspec.ValidationError as error:
             raise RunFolderError(f"{self.path / RUN} does not say how its journals end: it was changed") from error
 
     def _journal(self, name: str) -> Journal:

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Literal
 
 from auditor.core.errors import ConfigError, RunFolderError
+from auditor.core.reading import sha256 as file_sha256
 from auditor.core.record import head
+from auditor.core.record.base import Head
 from auditor.core.shown import plural, quoted
-from auditor.store.disk import file_sha256, read_error
+from auditor.store.disk import read_error
 from auditor.store.folder import CASES, GROWING, JOURNALS, PLAN, PROMPTS, REPORT, RESPONSES, RUN, VERDICTS, RunFolder
-from auditor.store.journal import REGISTER, Event, Head, events, genesis, intact, link_of, read
+from auditor.store.journal import REGISTER, Event, events, genesis, intact, link_of, read
 
 ProblemKind = Literal["changed", "missing", "reordered", "torn", "other-plan"]
 

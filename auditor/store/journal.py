@@ -17,7 +17,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
@@ -25,6 +24,7 @@ from typing import Annotated, Any, Self, TypeVar
 import msgspec
 
 from auditor.core.errors import RunFolderError
+from auditor.core.record.base import Head
 from auditor.core.secrets import scrub_values
 from auditor.core.types import canonical
 from auditor.store.disk import hold, read_error, write_error
@@ -48,14 +48,6 @@ class Link(msgspec.Struct):
 
 
 _LINK = msgspec.json.Decoder(Link)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Head:
-    """The state of a journal: how many records it holds, and the hash of the last."""
-
-    records: int
-    hash: str
 
 
 def genesis(file_name: str, plan_sha256: str) -> str:

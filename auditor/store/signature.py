@@ -16,7 +16,7 @@ from auditor.core import reading
 from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.record import head
 from auditor.core.types import canonical
-from auditor.store.disk import file_sha256, read_json, write_json
+from auditor.store.disk import read_json, write_json
 from auditor.store.folder import REPORT, RunFolder
 from auditor.store.integrity import Problem, ProblemKind
 
@@ -102,7 +102,7 @@ def check(path: Path, public: Path | None) -> tuple[list[Problem], list[str]]:
 
 def _reports(path: Path) -> dict[str, str]:
     """SHA-256 of every report in a run folder, by file name."""
-    return {file.name: file_sha256(file) for file in sorted(path.glob("report*")) if file.is_file()}
+    return {file.name: reading.sha256(file) for file in sorted(path.glob("report*")) if file.is_file()}
 
 
 def _library() -> tuple[Any, Any, Any]:

@@ -18,12 +18,12 @@ LINES = {  # of Python, and what they shall become
     "models": 6035,  # 4,400
     "tables": 4887,  # 4,400
     "perturb": 5494,  # 5,000
-    "core": 5309,  # 3,400
+    "core": 5242,  # 3,400
     "contrib": 4629,  # 3,400, and 1,025 of published benchmarks (decision 0062)
     "tasks": 3290,  # 2,600
-    "cli": 3005,  # 2,000
+    "cli": 2890,  # 2,000
     "agent": 2366,  # 1,800
-    "store": 1698,  # 1,400
+    "store": 1686,  # 1,400
     "text": 1440,  # 1,400
     "testing": 600,  # 600
 }

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 import pytest
@@ -23,7 +23,7 @@ from auditor.agent.tools import DryRun, asked
 from auditor.agent.values import Request
 from auditor.cli.frame import built, takes
 from auditor.core.errors import ConfigError
-from auditor.core.options import PlanModel, choices
+from auditor.core.options import PlanModel, members
 from auditor.core.plan import Plan, resolve
 from auditor.run import freeze, front, result
 from auditor.run.preparation import plan_of
@@ -81,6 +81,12 @@ def declared() -> list[str]:
 def test_every_option_is_written_once() -> None:
     written = declared()
     assert {flag: written.count(flag) for flag in FLAGS} == dict.fromkeys(FLAGS, 1)
+
+
+def choices(annotation: object) -> tuple[str, ...]:
+    """The words that a field or its entries may have; empty where any may be given."""
+    kinds = {get_origin(one): get_args(one) for one in members(annotation)}
+    return choices(kinds[tuple][0]) if tuple in kinds else tuple(str(word) for word in kinds.get(Literal, ()) if word)
 
 
 def values_of(plan: type[PlanModel], name: str) -> st.SearchStrategy[Any]:

@@ -119,14 +119,14 @@ def test_crows_pairs_of_recorded_scores(folder: Path) -> None:
     lines = ["sent_more,sent_less,stereo_antistereo,bias_type,sent_more_score,sent_less_score"]
     lines += [f"a{n},b{n},{'stereo' if n < 12 else 'antistereo'},gender,{n % 3},1" for n in range(18)]
     (folder / "c.csv").write_text("\n".join(lines))
-    assert run(["import", "--benchmark", "crows-pairs", "c.csv", "--out", "."]) == 0
+    assert run(["import", "--benchmark", "crows-pairs", "c.csv", "--out", ".", "--delta", "2"]) == 0
     made = result(folder)
     by = {s["name"]: s for s in made["scores"]}  # type: ignore[attr-defined]
     # Scores 0, 1, 2 against 1: a third is preferred, and ties count for neither sentence.
     assert by["metric score"]["n"] == made["answered"] == 12
     assert by["metric score"]["value"] == pytest.approx(50)
     (ours,) = made["contrasts"]  # type: ignore[misc]
-    assert (ours["follows"], ours["against"], ours["verdict"]) == (6, 6, "not_determined")
+    assert (ours["follows"], ours["against"], ours["verdict"]) == (6, 6, "not_determined")  # 2 points are no share of 2
 
 
 def test_crows_pairs_as_published_has_all_pairs_and_no_answer(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

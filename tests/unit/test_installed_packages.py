@@ -90,7 +90,7 @@ def install(place: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         ]
         (info / "entry_points.txt").write_text("\n".join(lines))
         for kind in (*registry.KINDS, kinds.KINDS):
-            monkeypatch.setattr(kind, "_offers", None)
+            monkeypatch.setitem(vars(kind), "_all", registry.Registry._all.func(kind))
 
     return install
 

@@ -13,10 +13,11 @@ from random import Random
 import pytest
 
 from auditor.core.errors import UserError
+from auditor.core.record.base import Head
 from auditor.store import journal as module
 from auditor.store.index import Index
 from auditor.store.integrity import verify
-from auditor.store.journal import Head, Journal, genesis, read
+from auditor.store.journal import Journal, genesis, read
 
 START = genesis("cases.jsonl", "p" * 64)
 

@@ -73,7 +73,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
         p.name: Offer(EntryPoint(p.name, f"here:{p.__name__}", SUITES.group), "acme", "1.0")
         for p in (Plain, Forgetful, Greedy)
     }
-    monkeypatch.setattr(SUITES, "_offers", {**SUITES._all(), **here})
+    monkeypatch.setitem(vars(SUITES), "_all", {**SUITES._all, **here})
     known = {p.name: p for p in (Plain, Forgetful, Greedy)}
     load_ = SUITES.load
     monkeypatch.setattr(SUITES, "load", lambda name: known.get(SUITES.resolve(name)) or load_(name))

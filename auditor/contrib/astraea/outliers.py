@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 
+import msgspec
 import numpy as np
 
+from auditor.core.record.measured import Token, TokenFamily, Tokens
 from auditor.measure.intervals import clopper_pearson
 from auditor.measure.observations import Arm, Observations, Place, Shape
 from auditor.measure.p_values import benjamini_hochberg
@@ -82,32 +84,7 @@ class Tally:
     errors: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Token(Tally):
-    """One line of the diagnosis."""
-
-    rate: float  # of cases with a violation, with its exact 95 % interval
-    low: float
-    high: float
-    index: float | None  # anomaly index within the family
-    p: float | None  # exact binomial, against the pooled rate of the family
-    q: float | None  # after Benjamini–Hochberg over all tokens of the model
-    anomalous: bool | None  # ``|index| > 2``, as published
-    stands_out: bool  # ``q`` is at most 0.05 and the rate is above the family's
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Family:
-    """What was compared with each other, and why there are no indices where there are none."""
-
-    name: str
-    tokens: int
-    median: float | None
-    mad: float | None
-    reason: str
-
-
-def diagnose(tallies: Iterable[Tally]) -> tuple[list[Token], list[Family]]:
+def diagnose(tallies: Iterable[Tally]) -> tuple[list[Token], list[TokenFamily]]:
     """Error rates of tokens, the highest lower limit first, and of their families."""
     by_family: dict[str, list[Tally]] = {}
     for tally in tallies:
@@ -120,7 +97,7 @@ def diagnose(tallies: Iterable[Tally]) -> tuple[list[Token], list[Family]]:
         indices = anomaly_indices([t.errors / t.n for t in own], numbers)
         pool = sum(errors), sum(numbers)
         families.append(
-            Family(name=name, tokens=len(own), median=indices.median, mad=indices.mad, reason=indices.reason)
+            TokenFamily(name=name, tokens=len(own), median=indices.median, mad=indices.mad, reason=indices.reason)
         )
         rows += [(t, index, pool) for t, index in zip(own, indices.values, strict=True)]
     p_values = [funnel_p(t.errors, t.n, *pool) for t, _, pool in rows]
@@ -175,8 +152,9 @@ def as_record(
     kept = []
     for one in families:
         wanted = None if enough is None else enough([t for t in rows if t.family == one.name])
-        kept.append(asdict(one) | {"enough": wanted})
-    return {"model": model, "format": format, "unit": unit, "families": kept, "tokens": list(map(asdict, tokens))}
+        kept.append(msgspec.structs.replace(one, enough=wanted))
+    made = Tokens(model=model, format=format, unit=unit, families=tuple(kept), tokens=tuple(tokens))
+    return dict(msgspec.to_builtins(made))
 
 
 def of_words(table: Observations, places: Iterable[Place]) -> list[dict[str, object]]:

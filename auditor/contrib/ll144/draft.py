@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import compress
 from typing import Any
@@ -12,48 +10,17 @@ from typing import Any
 from auditor._version import __version__
 from auditor.contrib.ll144.applicants import Cell, Person, Source
 from auditor.contrib.ll144.breakdowns import Bound, Breakdown, breakdown, tally
+from auditor.contrib.ll144.decisions import STATED
+from auditor.contrib.ll144.decisions import Settings as Settings
 from auditor.core.errors import ConfigError
 from auditor.measure.impact import ImpactTable, MedianRule, Row, median_rule, ratio_text, round_half_up
 
 SCHEMA_VERSION = "1.0"
 TIES = Fraction(1, 10)
-DATA_KINDS = ("historical", "test")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
-    """The user's decisions, all of them recorded; see docs/guide/ll144.md."""
-
-    data_kind: str | None = None  # historical or test; None: not said, and taken for neither
-    test_data_reason: str | None = None
-    test_data_generation: str | None = None
-    source: str | None = None  # which system made the outcomes, when, and who collected them (5-303)
-    excluded: Mapping[str, str] = field(
-        default_factory=dict
-    )  # categories below 2 % with their justification (5-301(d))
-    unknown_in_median: bool = False
-    partly_known: bool = False
-    audit_date: datetime.date | None = None
-    distribution_date: datetime.date | None = None
-
-    def check(self) -> None:
-        """Raise `ConfigError` where a decision lacks another that it needs."""
-        if self.data_kind not in (None, *DATA_KINDS):
-            raise ConfigError(f"--data-kind must be historical or test; got {self.data_kind!r}")
-        texts = {"--test-data-reason": self.test_data_reason, "--test-data-generation": self.test_data_generation}
-        for option, text in texts.items():
-            if self.data_kind == "test" and not (text or "").strip():
-                raise ConfigError(
-                    f"test data need {option}. The published summary has to say why no historical data were used, and "
-                    "how the test data were made (6 RCNY 5-302(b))"
-                )
-            if self.data_kind != "test" and text is not None:
-                raise ConfigError(f"{option} belongs to --data-kind test")
 
 
 def from_people(people: Sequence[Person], source: Source, settings: Settings, *, mode: str) -> dict[str, Any]:
     """Compute the record from applicants; ``mode`` is selection, scoring or classification (groups are outcomes)."""
-    settings.check()
     without = 0
     if mode != "classification":
         without = sum(p.outcome is None for p in people)
@@ -85,7 +52,6 @@ def from_people(people: Sequence[Person], source: Source, settings: Settings, *,
 
 def from_counts(cells: Sequence[Cell], source: Source, settings: Settings, *, mode: str) -> dict[str, Any]:
     """Compute the record from counts; with scores the median cannot be checked."""
-    settings.check()
     record = _record(mode, source, settings, _compute(cells, settings))
     record["data"]["aggregated"] = True
     if mode == "scoring":
@@ -162,12 +128,7 @@ def _record(
         },
         "ll144": {
             "mode": mode,
-            "data_kind": settings.data_kind,
-            "test_data_reason": settings.test_data_reason,
-            "test_data_generation": settings.test_data_generation,
-            "audit_date": settings.audit_date.isoformat() if settings.audit_date else None,
-            "distribution_date": settings.distribution_date.isoformat() if settings.distribution_date else None,
-            "partly_known": settings.partly_known,
+            **settings.model_dump(mode="json", include=set(STATED)),
             "unknown_sex": whole.unknown_sex,
             "unknown_race_ethnicity": whole.unknown_race,
             "median": None,

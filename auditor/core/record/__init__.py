@@ -244,17 +244,13 @@ def frame(
     }
 
 
+@cache
 def code_sha256(package: Path = PACKAGE) -> dict[str, object]:
     """One hash over the source files of a package, and how many there are: ``{"sha256": …, "files": …}``.
 
     SHA-256 over the sorted lines ``<SHA-256 of the file>  <path>``, as ``sha256sum`` prints them: it can be recomputed
     without this package. Byte code and data are left out.
     """
-    return _code(package).copy()
-
-
-@cache
-def _code(package: Path) -> dict[str, object]:
     lines = sorted(
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(package).as_posix()}\n"
         for path in package.rglob("*")

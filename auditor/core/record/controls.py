@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -53,50 +54,43 @@ class PositiveControl(Part, frozen=True, kw_only=True):
         return self.alike and not self.seen
 
 
+@dataclass(slots=True)
 class Control:
     """One control: a figure, a test, a declaration, why there is none, or several of these by name."""
 
-    __slots__ = ("declared", "estimate", "n", "parts", "positive", "rate", "reason", "shift", "text")
-
-    def __init__(self, value: object = None) -> None:
-        self.estimate: Estimate | None = None
-        self.positive: PositiveControl | None = None
-        self.rate: float | None = None
-        self.n: int | None = None
-        self.shift: Shift | None = None
-        self.declared = False
-        self.reason: str | None = None  # why it was not run
-        self.text = ""  # anything else
-        self.parts: dict[str, Control] = {}
-        if not isinstance(value, Mapping):
-            self.text = "" if value is None else str(value)
-            self.rate = value if isinstance(value, float) else None
-            return
-        plain: dict[str, Any] = dict(value)
-        if plain.pop("status", None) == "not_tested":
-            self.reason = str(plain.pop("reason", None) or "no reason given")
-        elif plain.get("declared"):
-            self.declared = True
-        elif {"seen", "differ"} <= plain.keys():
-            self.positive = msgspec.convert(plain, PositiveControl)
-        elif {"value", "low", "high"} <= plain.keys():
-            seen = plain.pop("seen", None)  # of a positive control until 0.2: the share of the pairs
-            self.estimate = made = msgspec.convert(plain, Estimate)
-            if seen is not None:
-                self.positive = PositiveControl(seen=seen, differ=round(made.value * made.n), pairs=made.n)
-        elif "shifted" in plain:
-            self.shift = msgspec.convert(plain, Shift)
-        elif "rate" in plain:
-            self.rate, self.n = plain.pop("rate"), plain.pop("n", None)
-        else:
-            self.parts = {str(name): Control(part) for name, part in plain.items()}
+    estimate: Estimate | None = None
+    positive: PositiveControl | None = None
+    rate: float | None = None
+    n: int | None = None
+    shift: Shift | None = None
+    declared: bool = False
+    reason: str | None = None  # why it was not run
+    text: str = ""  # anything else
+    parts: Mapping[str, Control] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, estimate: Estimate) -> Control:
-        """A figure as a control."""
-        made = cls()
-        made.estimate = estimate
-        return made
+    def read(cls, value: object) -> Control:
+        """What a record says of one control."""
+        if not isinstance(value, Mapping):
+            return cls(text="" if value is None else str(value), rate=value if isinstance(value, float) else None)
+        plain: dict[str, Any] = dict(value)
+        if plain.pop("status", None) == "not_tested":
+            return cls(reason=str(plain.pop("reason", None) or "no reason given"))
+        if plain.get("declared"):
+            return cls(declared=True)
+        if {"seen", "differ"} <= plain.keys():
+            return cls(positive=msgspec.convert(plain, PositiveControl))
+        if {"value", "low", "high"} <= plain.keys():
+            seen = plain.pop("seen", None)  # of a positive control until 0.2: the share of the pairs
+            made = cls(estimate=(known := msgspec.convert(plain, Estimate)))
+            if seen is not None:
+                made.positive = PositiveControl(seen=seen, differ=round(known.value * known.n), pairs=known.n)
+            return made
+        if "shifted" in plain:
+            return cls(shift=msgspec.convert(plain, Shift))
+        if "rate" in plain:
+            return cls(rate=plain["rate"], n=plain.get("n"))
+        return cls(parts={str(name): cls.read(part) for name, part in plain.items()})
 
     def walk(self) -> Iterator[Control]:
         """All figures, tests and declarations in it."""
@@ -115,7 +109,7 @@ class Controls:
         every = dict(plain or {})
         groups = every.pop("answers_by_group", None) or ()
         self.answers_by_group = msgspec.convert(groups, tuple[GroupAnswers, ...])
-        self.every = {name: Control(value) for name, value in every.items() if value is not None}
+        self.every = {name: Control.read(value) for name, value in every.items() if value is not None}
 
     def of(self, name: str, model: str | None = None) -> Control | None:
         """A control, or the part of it that is about one model; None where there is none."""

@@ -163,7 +163,12 @@ class Bounds(Part, frozen=True, kw_only=True):
 
 
 class Token(Part, frozen=True, kw_only=True):
-    """How often answers changed with one word."""
+    """How often answers changed with one word: the share of cases with a violation, with its exact 95 % interval.
+
+    ``index`` is the anomaly index within the family, ``anomalous`` whether it is beyond 2 (as published). ``p`` is
+    exact, against the pooled rate of the family; ``q`` is adjusted over all tokens of the model. A token
+    ``stands_out`` where ``q`` is at most 0.05 and its rate above the family's.
+    """
 
     family: str
     token: str
@@ -177,6 +182,7 @@ class Token(Part, frozen=True, kw_only=True):
     index: float | None = None
     p: float | None = None
     q: float | None = None
+    anomalous: bool | None = None
 
     @property
     def interval(self) -> Bounds:
@@ -193,6 +199,8 @@ class TokenFamily(Part, frozen=True, kw_only=True):
 
     name: str
     tokens: int = 0
+    median: float | None = None
+    mad: float | None = None
     reason: str | None = None
     enough: int | None = None
 
