@@ -115,7 +115,7 @@ def _outlook(plan: TabularPlan, format: str) -> str:
     expected = outlook(plan, Draw()).expected
     if format == "json":
         return json.dumps(msgspec.to_builtins(expected), indent=2, sort_keys=True) + "\n"
-    lines = [*planned.lines(expected), "Nothing was asked.", ""]
+    lines = [*planned.lines(msgspec.to_builtins(expected)), "Nothing was asked.", ""]
     return words.encodable("\n".join(fitted(inline(line)) for line in lines), sys.stdout.encoding)
 
 

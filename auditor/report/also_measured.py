@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from auditor.core.record import RunRecord
 from auditor.core.record import measured as recorded
+from auditor.core.types import Estimate
 from auditor.measure.claims import MIN_TEXTS
 from auditor.measure.text_pairs import amount
-from auditor.report import words
-from auditor.report.document import Block, Items, Section, section, table
+from auditor.report import run_checks, words
+from auditor.report.document import Block, Items, Section, Value, section, table
 
 Names = Mapping[tuple[str, str], str]  # (model, format) → what it is called
 MAX_ROWS = 24  # differences of texts that a page does not fold away
@@ -72,21 +73,17 @@ def _judge(judge: recorded.Judge) -> Iterator[str]:
         )
 
 
-def _difference(row: recorded.Difference, names: Names) -> tuple[str, ...]:
-    value = f"{_signed(row.value)} (the same on every text)"
+def _difference(row: recorded.Difference, names: Names) -> Iterator[Value]:
+    between = "the same on every text"
     if row.low is not None and row.high is not None:
-        value = f"{_signed(row.value)} ({_signed(row.low)} to {_signed(row.high)})"
-    return (
-        words.direction(row.directions) if row.directions else words.attributes(row.attributes),
-        names.get((row.model, row.format), row.model),
-        value,
-        "–" if row.noise is None else amount(row.noise),
-        "–" if row.placebo is None else _signed(row.placebo),
-        words.number(row.p_adjusted),
-        words.count(row.n),
-        words.verdict(row.verdict),
-        next(iter(row.exemplars), "–") if row.verdict == "shown" else "–",
-    )
+        between = f"{_signed(row.low)} to {_signed(row.high)}"
+    yield words.direction(row.directions) or words.attributes(row.attributes)
+    yield names.get((row.model, row.format), row.model)
+    yield f"{_signed(row.value)} ({between})"
+    yield None if row.noise is None else amount(row.noise)
+    yield None if row.placebo is None else _signed(row.placebo)
+    yield from (words.number(row.p_adjusted), row.n, words.verdict(row.verdict))
+    yield next(iter(row.exemplars), None) if row.verdict == "shown" else None
 
 
 def _signed(value: float) -> str:
@@ -102,56 +99,40 @@ def generated(record: RunRecord, names: Names) -> Iterator[Section]:
     made, score = record.generation, record.probability
     content: list[str | Block] = []
     if made:
-        content = [*_grammar(made)]
-        columns = "Model | Cases by | #Cases | #With a change | #Unjudged | #Variants | #Changed"
-        content.append(
-            table(
-                "How the cases came about, and how many had a change",
-                columns,
-                [_phase(row, made) for row in made.phases],
+        size = "" if made.sentences is None else f" with {words.count(made.sentences)} distinct sentences"
+        if made.derivations is not None and made.derivations != made.sentences:
+            size += f"{' in' if size else ' with'} {words.count(made.derivations)} derivations"
+        content.append(f"Cases come from the grammar {made.grammar}{size}. {words.text('generated_cases')}")
+        for model, bound in made.bound.items():
+            content.append(
+                f"{model}: at {words.confidence(bound.level)} confidence, at most {words.percent(bound.share_at_most)} "
+                f"of the {words.count(bound.population)} sentences of this grammar have a variant with a changed "
+                f"answer. Of {words.count(bound.drawn)} sentences drawn without replacement "
+                f"{words.count(bound.found)} have one. "
+                "Sentences without a judgment count as changed."
             )
-        )
-        columns = "Covered by | Terminals"
-        content.append(table("How much of the grammar was covered", columns, _coverage(made)))
+        phases, covered = [], []
+        for row in made.phases:
+            sampling = "uniform" if row.sampling == "iid" and made.generation == "uniform" else row.sampling
+            way = SAMPLINGS.get(sampling, PHASES.get(row.phase, row.phase))
+            counts = (row.cases, row.violating_cases, row.unjudged_cases, row.tests, row.violations)
+            phases.append((row.model, way, *counts))
+        for phase, of in made.coverage.items():
+            share = "" if of.terminal_share is None else f" ({words.percent(of.terminal_share)})"
+            reached = f"{words.count(of.terminals_covered)} of {words.count(of.terminals)}{share}"
+            covered.append((f"{PHASES.get(phase, phase)} cases", reached))
+        columns = "Model | Cases by | #Cases | #With a change | #Unjudged | #Variants | #Changed"
+        content.append(table("How the cases came about, and how many had a change", columns, phases))
+        content.append(table("How much of the grammar was covered", "Covered by | Terminals", covered))
     if score:
-        rates = [
-            (names.get((r.model, r.format), r.model), f"{r.epsilon:g}", words.count(r.cases), words.interval(r.rate))
+        rates = (
+            (names.get((r.model, r.format), r.model), f"{r.epsilon:g}", r.cases, words.interval(r.rate))
             for r in score.rows
-        ]
+        )
         content.append(table("Cases beyond each tolerance", "Model | #Beyond ε | #Cases | Share of cases", rates))
     if content:
         titles = ("Generated cases", "Generation") if made else ("Differences of the score", "Differences")
         yield section("generation", titles[0], content, short=titles[1])
-
-
-def _grammar(made: recorded.Generation) -> Iterator[str]:
-    """Its size, then one sentence for each model: at most this share of all sentences."""
-    sentences, derivations = made.sentences, made.derivations
-    size = "" if sentences is None else f" with {words.count(sentences)} distinct sentences"
-    if derivations is not None and derivations != sentences:
-        size += f"{' in' if size else ' with'} {words.count(derivations)} derivations"
-    yield f"Cases come from the grammar {made.grammar}{size}. {words.text('generated_cases')}"
-    for model, bound in made.bound.items():
-        yield (
-            f"{model}: at {words.confidence(bound.level)} confidence, at most {words.percent(bound.share_at_most)} of "
-            f"the {words.count(bound.population)} sentences of this grammar have a variant with a changed answer. Of "
-            f"{words.count(bound.drawn)} sentences drawn without replacement {words.count(bound.found)} have one. "
-            "Sentences without a judgment count as changed."
-        )
-
-
-def _phase(row: recorded.Phase, made: recorded.Generation) -> tuple[str, ...]:
-    sampling = "uniform" if row.sampling == "iid" and made.generation == "uniform" else row.sampling
-    way = SAMPLINGS.get(sampling, PHASES.get(row.phase, row.phase))
-    counts = (row.cases, row.violating_cases, row.unjudged_cases, row.tests, row.violations)
-    return (row.model, way, *map(words.count, counts))
-
-
-def _coverage(made: recorded.Generation) -> Iterator[tuple[str, ...]]:
-    for phase, row in made.coverage.items():
-        share = "" if row.terminal_share is None else f" ({words.percent(row.terminal_share)})"
-        covered = f"{words.count(row.terminals_covered)} of {words.count(row.terminals)}{share}"
-        yield f"{PHASES.get(phase, phase)} cases", covered
 
 
 # -- words ----------------------------------------------------------------------------------------------------
@@ -177,23 +158,16 @@ def tokens(record: RunRecord, names: Names) -> Iterator[Section]:
         "Model | Word | Among | #Cases | Changed | #Index | #q",
         [*lines, *more],
         most=len(lines),
-        left=("further word", "further words"),
+        of="word",
     )
     title, meaning = "Words that the changes went with", words.text("tokens").format(token=what)
     yield section("tokens", title, meaning, notes, ranking, short="Words", folded=True)
 
 
-def _token(name: str, token: recorded.Token) -> tuple[str, ...]:
-    group = f" ({words.group(token.group)})" if token.group else ""
-    return (
-        name,
-        f"{'▲ ' if token.stands_out else ''}{token.token}",
-        f"{words.group(token.family)}{group}",
-        words.count(token.n),
-        words.interval(token.interval),
-        words.number(token.index, "+.1f"),
-        words.number(token.q),
-    )
+def _token(name: str, token: recorded.Token) -> tuple[Value, ...]:
+    among = words.group(token.family) + (f" ({words.group(token.group)})" if token.group else "")
+    figures = words.interval(token.interval), words.number(token.index, "+.1f"), words.number(token.q)
+    return (name, f"{'▲ ' if token.stands_out else ''}{token.token}", among, token.n, *figures)
 
 
 # -- labels in the data ---------------------------------------------------------------------------------------
@@ -202,19 +176,22 @@ def _token(name: str, token: recorded.Token) -> tuple[str, ...]:
 def performance(record: RunRecord, names: Names, noun: str) -> Iterator[Section]:
     """How often answers equal the labels in the data, where the texts carry labels."""
     part = record.performance
-    lines: list[tuple[str, ...]] = []
-    more: list[tuple[str, ...]] = []
+    lines: list[tuple[Value, ...]] = []
+    more: list[tuple[Value, ...]] = []
     if not part.gold or (part.models is None and not part.reason):
         return
-    notes: list[str] = [] if part.models is not None else [words.sentence(f"Not measured: {part.reason}")]
+    notes = [words.sentence(f"Not measured: {part.reason}")]
     if part.models is not None:
         source = part.source or "the texts"
         said = f"those of the {source}, as their writer meant them" if source.startswith("embedded") else source
         notes = [
             f"Labels: {said}. Accuracy: the {noun} for the original equals the label in the data. The audit does not "
             "select texts by it.",
-            *_unlabelled(part.gold, part.models),
+            *filter(None, [run_checks.golds(part.gold)]),
         ]
+        skipped = sum(m.overall.accuracy.n_skipped for m in part.models if m.overall.accuracy)
+        if part.gold.missing or skipped:
+            notes.append(f"Left out: {part.gold.missing:,} without a label, {skipped:,} without a clear answer.")
     for entry in part.models or ():
         name = names.get((entry.model, entry.format), entry.model)
         ranked = sorted(entry.groups, key=lambda g: (-g.n, g.attribute, g.group))
@@ -222,41 +199,23 @@ def performance(record: RunRecord, names: Names, noun: str) -> Iterator[Section]
         for n, group in enumerate(g for g in ranked if g.n >= MIN_TEXTS):
             line = (name, f"{group.attribute}: {words.group(group.group)}", *_accuracy(group))
             (lines if n < MAX_GROUPS else more).append(line)
-        notes += _changed(name, entry, noun)
+        changes = {"like the label in the data": entry.violations.right, "otherwise": entry.violations.wrong}
+        said = ", and ".join(
+            f"in {words.interval(rate)} of the variants of {words.plural(rate.n, 'original')} answered {how}"
+            for how, rate in changes.items()
+            if rate
+        )
+        notes += [f"{name}: the {noun} changed {said}."] if said else []
     rates = table(
         "By the groups that the originals name, with intervals by text",
         "Model | Texts that name | #Texts | Accuracy",
         [*lines, *more],
         most=len(lines),
-        left=("further group", "further groups"),
+        of="group",
     )
     title = "Answers against the labels in the data"
     yield section("performance", title, notes, rates, short="Labels", folded=True)
 
 
-def _accuracy(of: recorded.Measures) -> tuple[str, str]:
-    return words.count(of.accuracy.n if of.accuracy else 0), words.interval(of.accuracy) if of.accuracy else "–"
-
-
-def _changed(name: str, entry: recorded.ModelPerformance, noun: str) -> list[str]:
-    said = [
-        f"in {words.interval(rate)} of the variants of {words.plural(rate.n, 'original')} {what}"
-        for rate, what in (
-            (entry.violations.right, "answered like the label in the data"),
-            (entry.violations.wrong, "answered otherwise"),
-        )
-        if rate
-    ]
-    return [f"{name}: the {noun} changed {', and '.join(said)}."] if said else []
-
-
-def _unlabelled(gold: recorded.Gold, models: Sequence[recorded.ModelPerformance]) -> Iterator[str]:
-    if n := gold.unmapped:
-        such = ", ".join(repr(text) for text in gold.examples)
-        yield (
-            f"{words.plural(n, 'label')} in the data {words.verb(n, 'names', 'name')} no "
-            f"label of the task ({such}) and {words.verb(n, 'is', 'are')} left out."
-        )
-    skipped = sum(m.overall.accuracy.n_skipped for m in models if m.overall.accuracy)
-    if gold.missing or skipped:
-        yield f"Left out: {gold.missing:,} without a label, {skipped:,} without a clear answer."
+def _accuracy(of: recorded.Measures) -> tuple[int, Estimate | None]:
+    return of.accuracy.n if of.accuracy else 0, of.accuracy

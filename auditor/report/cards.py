@@ -60,7 +60,7 @@ class LatticeCell:
     tally: Tally
     compared: Literal["", "same", "changed", "not judged"] = ""
     note: str = ""  # why a cell was not asked
-    prompts: tuple[Prompt, ...] = ()  # in cards alone
+    prompts: tuple[Prompt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def with_evidence(card: Card, evidence: object, record: RunRecord) -> Card:
     cells: tuple[LatticeCell, ...] = ()
     if case is not None and variant is not None:
         sides = compare(case.original, variant)
-        cells = tuple(_in_full(cell, evidence, format_) for cell in lattice(case, variant, evidence, model, format_))
+        cells = lattice(case, variant, evidence, model, format_)
     return replace(
         card,
         brief=brief(evidence, variant_id, model, format_),
@@ -160,47 +160,50 @@ def look_up(evidence: Any, variant_id: str) -> tuple[Case | None, Variant | None
     return case, variant, ""
 
 
-def lattice(case: Case, variant: Variant, evidence: object, model: str, format_: str) -> tuple[LatticeCell, ...]:
-    """List the original, every smaller change that the case holds, and the variant, smallest first."""
-    smaller = [v for v in case.variants if v.choices and v.choices < variant.choices and _whole(v, variant)]
+def lattice(case: Case, variant: Variant, evidence: Any, model: str, format_: str) -> tuple[LatticeCell, ...]:
+    """List the original, every smaller change that the case holds, and the variant, smallest first.
+
+    Of smaller changes those count that make all edits of their attributes. Conversations are as they are shown.
+    """
+    smaller = [
+        v
+        for v in case.variants
+        if v.choices
+        and v.choices < variant.choices
+        and v.choices == {c for c in variant.choices if c[0] in v.attributes}
+    ]
     smaller.sort(key=lambda v: (v.order, v.attributes, v.id))
-    cells = [_cell(case.original, None, evidence, model, format_)]
-    for member in (*smaller, variant) if variant.edits else ():
-        cells.append(_cell(member, cells[0], evidence, model, format_))
+    cells: list[LatticeCell] = []
+    for member in (case.original, *((*smaller, variant) if variant.edits else ())):
+        responses = _responses(member.id, evidence, model, format_)
+        check = evidence.check(member.id) if cells else None
+        note = "" if check is None or check.status == "valid" else f"discarded: {check.reason or check.status}"
+        counted = tally(responses)
+        cells.append(
+            LatticeCell(
+                variant_id=member.id,
+                label=words.attributes(member.attributes) if cells else "original",
+                changes=tuple(
+                    dict.fromkeys((e.attribute, e.source, e.target) for e in member.edits if e.kind != "agreement")
+                ),
+                responses=tuple(r if r.output is None else replace(r, output=talk.shown(r.output)) for r in responses),
+                tally=counted,
+                compared=_compared(member.id, cells[0].tally, counted, evidence, model, format_) if cells else "",
+                note=note,
+                prompts=tuple(p for p in evidence.prompts(member.id) if not format_ or p.format in ("", format_)),
+            )
+        )
     return tuple(cells)
 
 
-def _whole(part: Variant, variant: Variant) -> bool:
-    """Whether ``part`` makes all edits of its attributes: a cell of the lattice over attributes."""
-    return part.choices == {c for c in variant.choices if c[0] in part.attributes}
-
-
-def _cell(variant: Variant, original: LatticeCell | None, evidence: Any, model: str, format_: str) -> LatticeCell:
-    changes = dict.fromkeys((e.attribute, e.source, e.target) for e in variant.edits if e.kind != "agreement")
-    responses = _responses(variant.id, evidence, model, format_)
-    cell = LatticeCell(
-        variant_id=variant.id,
-        label="original" if original is None else words.attributes(variant.attributes),
-        changes=tuple(changes),
-        responses=tuple(responses),
-        tally=tally(responses),
-    )
-    if original is None:
-        return cell
-    check = evidence.check(variant.id)
-    invalid = check is not None and check.status != "valid"
-    note = f"discarded: {check.reason or check.status}" if invalid else ""
-    return replace(cell, compared=_compared(cell, original, evidence, model, format_), note=note)
-
-
 def _compared(
-    cell: LatticeCell, original: LatticeCell, evidence: Any, model: str, format_: str
+    variant_id: str, original: Tally, changed: Tally, evidence: Any, model: str, format_: str
 ) -> Literal["same", "changed", "not judged"]:
     """Follow the oracle's verdict where the evidence has one, else compare the majority answers as they stand."""
-    for verdict in evidence.verdicts(cell.variant_id):
+    for verdict in evidence.verdicts(variant_id):
         if verdict.model in ("", model) and (not format_ or verdict.format in ("", format_)):
             return OUTCOMES.get(verdict.outcome, "not judged")
-    base, answers = original.tally.majority, cell.tally.majority
+    base, answers = original.majority, changed.majority
     if base is None or answers is None:
         return "not judged"
     return "same" if base == answers else "changed"
@@ -213,15 +216,6 @@ def _responses(variant_id: str, evidence: Any, model: str, format_: str) -> list
         if (not model or r.model in ("", model)) and (not format_ or r.format in ("", format_))
     ]
     return sorted(mine, key=lambda r: (r.format, r.replicate))
-
-
-def _in_full(cell: LatticeCell, evidence: Any, format_: str) -> LatticeCell:
-    """A cell with its prompts, and with conversations as they are shown."""
-    return replace(
-        cell,
-        prompts=tuple(p for p in evidence.prompts(cell.variant_id) if not format_ or p.format in ("", format_)),
-        responses=tuple(r if r.output is None else replace(r, output=talk.shown(r.output)) for r in cell.responses),
-    )
 
 
 def tally(responses: Sequence[Response]) -> Tally:
@@ -273,7 +267,11 @@ def compare(original: Variant, variant: Variant) -> Pair:
     """Segments of the original and of the variant, by recorded edits where these give the variant, else by words."""
     old, new = str(original.input), str(variant.input)
     pair = _by_edits(old, variant.edits)
-    return pair if pair is not None and "".join(s.text for s in pair[1]) == new else _by_words(old, new)
+    if pair is not None and "".join(s.text for s in pair[1]) == new:
+        return pair
+    a, b = (re.findall(r"\s+|\w+|[^\w\s]", text) for text in (old, new))
+    steps = difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
+    return _sides(("".join(a[i:j]), "".join(b[k:m]), tag != "equal", None) for tag, i, j, k, m in steps)
 
 
 def _sides(pieces: Iterable[tuple[str, str, bool, Edit | None]]) -> Pair:
@@ -297,12 +295,6 @@ def _by_edits(text: str, edits: Sequence[Edit]) -> Pair | None:
         pieces += [(text[at:start], text[at:start], False, None), (text[start:end], edit.target, True, edit)]
         at = end
     return _sides([*pieces, (text[at:], text[at:], False, None)])
-
-
-def _by_words(old: str, new: str) -> Pair:
-    a, b = re.findall(r"\s+|\w+|[^\w\s]", old), re.findall(r"\s+|\w+|[^\w\s]", new)
-    steps = difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
-    return _sides(("".join(a[i:j]), "".join(b[k:m]), tag != "equal", None) for tag, i, j, k, m in steps)
 
 
 def excerpt(segments: Sequence[Segment], *, limit: int = 600, context: int = 140) -> tuple[Segment, ...]:

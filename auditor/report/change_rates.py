@@ -47,19 +47,20 @@ class Rates:
         for f in self.record.findings:
             if f.kind == "claim" and not f.directions and not f.code.startswith("REF"):
                 verdicts.setdefault((f.model, f.format, f.attributes), f.verdict)
+
+        def find(name: str, attributes: tuple[str, ...], model: str, form: str) -> Estimate | None:
+            """An estimate of one place, else of its model or format, else of the run."""
+            known = (self._known.get((name, attributes, m, f)) for m in (model, "") for f in dict.fromkeys((form, "")))
+            return next((e for e in known if e is not None), None)
+
         sets = dict.fromkeys(attributes for name, attributes, *_ in self._known if name == RATE)
         for attributes in sorted(sets, key=lambda names: (not names, len(names), names)):
             for (model, form), name in self.places.items():
                 if (rate := self._known.get((RATE, attributes, model, form))) is None:
                     continue
-                placebo, hidden = (self._find(key, attributes, model, form) for key in ("placebo_rate", "hidden_rate"))
+                placebo, hidden = (find(key, attributes, model, form) for key in ("placebo_rate", "hidden_rate"))
                 verdict = verdicts.get((model, form, attributes)) or verdicts.get((model, "", attributes))
                 yield Rate(attributes, name, rate, placebo, hidden, verdict or "not_tested")
-
-    def _find(self, name: str, attributes: tuple[str, ...], model: str, form: str) -> Estimate | None:
-        """An estimate of one place, else of its model or format, else of the run."""
-        known = (self._known.get((name, attributes, m, f)) for m in (model, "") for f in dict.fromkeys((form, "")))
-        return next((e for e in known if e is not None), None)
 
     def said(self) -> Iterator[str]:
         """A sentence for each place: what changed its answers most often, or why there is no rate."""
@@ -67,7 +68,17 @@ class Rates:
         for (model, _), name in self.places.items():
             mine = [row for row in self.rows if row.name == name and row.attributes]
             if not mine:
-                yield f"{name} {_why_no_rate(self.record, model)}, so no rate could be measured."
+                unread, counts = run_checks.nothing(self.record, model), self.record.counts
+                why = "gave too few answers"
+                if unread is not None:
+                    why = f"gave no answer that could be read ({run_checks.losses(unread)})"
+                elif counts.valid == 0 and self.record.status != "partial":
+                    made = words.plural(counts.variants or 0, "variant")
+                    none = (
+                        f"all {made} were discarded by the validity check" if counts.variants else "none could be made"
+                    )
+                    why = f"was asked about no variant: {none}"
+                yield f"{name} {why}, so no rate could be measured."
                 continue
             # The lower end of the interval: a rate of a few texts is no headline.
             most = max(mine, key=lambda row: (row.rate.low, row.rate.value, row.attributes))
@@ -82,15 +93,3 @@ class Rates:
 def enough(rows: Sequence[Rate]) -> list[Rate]:
     """Those on at least `MIN_TEXTS` texts; all of them where there is none."""
     return [row for row in rows if row.rate.n >= MIN_TEXTS] or list(rows)
-
-
-def _why_no_rate(record: RunRecord, model: str) -> str:
-    """Why there is no rate of a model: nothing could be read, nothing valid could be asked, or too little came."""
-    unread, counts = run_checks.nothing(record, model), record.counts
-    if unread is not None:
-        return f"gave no answer that could be read ({run_checks.losses(unread)})"
-    if counts.valid != 0 or record.status == "partial":
-        return "gave too few answers"
-    if not (made := counts.variants or 0):
-        return "was asked about no variant: none could be made"
-    return f"was asked about no variant: all {words.plural(made, 'variant')} were discarded by the validity check"

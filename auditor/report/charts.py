@@ -8,16 +8,20 @@ a mark says the same as its colour.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from markupsafe import Markup, escape
 
 from auditor.core.record.outcome_tables import Category
 from auditor.report import claimed, words
+from auditor.report.document import Chart
+from auditor.report.first_screen import Screen
 
 LINE = 22  # pixels per strip
 LABELS = 30.0  # percent of the width left of the plot
 PLOT = 64.0  # percent of the width that the plot takes
+DRAWN = 18  # lines of a plot, and of one attribute of a model
+DRAWN_EACH = 4
 RATIOS = 1.5  # end of the scale of impact ratios
 MARKS = {
     "shown": "M0,-6 L6,5 L-6,5 Z",
@@ -33,10 +37,10 @@ def safe(text: object) -> Markup:
     return escape(words.visible(str(text)))
 
 
-def svg(name: str, title: str, desc: str, height: int, body: Iterable[str], kind: str) -> Markup:
+def svg(name: str, title: str, desc: str, height: int, body: Iterable[str]) -> Markup:
     """Wrap shapes, whose texts have gone through `safe`, as a drawing with an accessible name and description."""
     drawing = (
-        f'<svg class="chart {kind}" role="img" aria-labelledby="{name}-t {name}-d" '
+        f'<svg class="chart forest" role="img" aria-labelledby="{name}-t {name}-d" '
         f'width="100%" height="{height}"><title id="{name}-t">{safe(title)}</title>'
         f'<desc id="{name}-d">{safe(desc)}</desc>{"".join(body)}</svg>'
     )
@@ -71,12 +75,13 @@ def _mark(at: At, interval: tuple[float, float] | None, value: float, kind: str,
 # -- differences and ratios -------------------------------------------------------------------------------
 
 
-def net(
-    strips: Sequence[tuple[str, str, claimed.Effect, str, str]], *, name: str, title: str, delta: float | None = None
-) -> Markup:
-    """Draw differences with their intervals on both sides of zero; the range below ``delta`` is shaded."""
-    scale = strips[0][2].scale
-    reach = max([scale * (delta or 0.0), *(e.scale * max(abs(e.low), abs(e.high)) for _, _, e, _, _ in strips)]) or 1.0
+def net(screen: Screen, rows: int = DRAWN, each: int = DRAWN_EACH) -> Iterator[Chart]:
+    """Draw comparisons with their intervals on both sides of zero; the range below delta is shaded."""
+    drawn = [(row, made) for row in screen.chosen(rows, each) if (made := screen.drawn(row)) is not None]
+    if not drawn:
+        return
+    scale, delta = screen.scale[0], max((row.claim.delta or 0.0 for row in screen.rows), default=0.0)
+    reach = max([scale * delta, *(scale * max(abs(e.low), abs(e.high)) for _, e in drawn)]) or 1.0
     step = 10 ** math.floor(math.log10(reach))
     end = next(k * step for k in (1, 2, 3, 4, 5, 6, 8, 10) if k * step >= reach * 0.999)
 
@@ -84,25 +89,29 @@ def net(
         return f"{LABELS + PLOT * (value + end) / (2 * end):.3f}%"
 
     body: list[str] = []
-    y = 6
-    last = ""
-    for label, subject, e, kind, _ in strips:
+    listed: list[str] = []
+    y, last = 6, ""
+    for row, e in drawn:
+        name, figures = f"{row.name} ({row.model})" if row.model else row.name, claimed.net(row.claim)
+        label = ": ".join(filter(None, (name, row.label)))
+        listed.append(f"{label}: {figures}, {claimed.verdict(row.claim)}")
         if label != last:
             y += 18
             last = label
             body.append(_text("row", label, y - 4))
-        body.append(_mark(at, (e.scale * e.low, e.scale * e.high), e.scale * e.value, kind, y + 11))
-        body.append(_text("sub", subject, y + 15))
+        body.append(_mark(at, (scale * e.low, scale * e.high), scale * e.value, row.claim.verdict, y + 11))
+        body.append(_text("sub", figures, y + 15))
         y += LINE + 4
     axis = [
         _tick(at(tick), y, f"{tick:+g}".replace("-", "−") if tick else "0", "grid" if tick else "zero")
         for tick in (-end, -end / 2, 0.0, end / 2, end)
     ]
-    if delta is not None:
+    if delta:
         width = f"{PLOT * scale * delta / end:.3f}%"
         axis.append(f'<rect class="delta" x="{at(-scale * delta)}" y="4" width="{width}" height="{y - 4}"/>')
-    listed = "; ".join(f"{label}: {text}" for label, _, _, _, text in strips)
-    return svg(name, title, listed, y + 28, [*axis, *body], "forest")
+    title = words.sentence(screen.axis)
+    drawing = svg("net", title.rstrip("."), "; ".join(listed), y + 28, [*axis, *body])
+    yield Chart(drawing, " ".join(filter(None, (title, words.text("net_marks"), screen.note))))
 
 
 def ratios(rows: Sequence[tuple[Category, str]], *, name: str, title: str) -> Markup:
@@ -123,4 +132,4 @@ def ratios(rows: Sequence[tuple[Category, str]], *, name: str, title: str) -> Ma
         y += LINE + 4
     frame = [_tick(at(t), y, f"{t:g}") for t in (0, 0.5, 1.0, 1.5)] + [_tick(at(0.8), y, "0.80", "noise")]
     listed = "; ".join(f"{row.category} {text}" for row, text in rows)
-    return svg(name, title, listed, y + 28, [*frame, *body], "forest")
+    return svg(name, title, listed, y + 28, [*frame, *body])

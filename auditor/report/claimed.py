@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -234,13 +233,11 @@ class Statement:
     """One claim in sentences, about the group that it is worse for, as far as that is known."""
 
     claim: Claim
-    group: str  # key in the dictionary
-    reference: str
-    effect: Effect
     who: str  # "Women were invited in 43 of 100 texts, men in 60."
     amount: str  # "That is 17 points less (95 %: 10 to 24)."; empty where the first sentence says it
     scores: str  # what the log odds say, where the verdict rests on them
     scope: str  # which words the claim is about, where it is about no whole group
+    limit: str  # where delta lies against the interval; empty without one
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -251,18 +248,6 @@ class Statement:
     def sentence(self) -> str:
         """The same in one paragraph, and on how many texts."""
         return " ".join((*self.sentences, f"{words.plural(self.claim.texts, 'text')}."))
-
-    @property
-    def limit(self) -> str:
-        """Where the limit lies against the interval; empty without a limit."""
-        claim, made = self.claim, self.effect
-        if not claim.delta or (claim.scale == "log_odds" and made.scale != 100):
-            return ""
-        if made.nearest > claim.delta:
-            return f"The whole interval is beyond the limit of {limit(claim)}."
-        if abs(made.value) > claim.delta:
-            return f"The estimate is beyond the limit of {limit(claim)}, but part of the interval is not."
-        return f"The estimate is within the limit of {limit(claim)}."
 
 
 def state(record: RunRecord, claim: Claim) -> Statement | None:
@@ -279,21 +264,38 @@ def state(record: RunRecord, claim: Claim) -> Statement | None:
     who, amount = _said(record, claim, group, reference, made, turned=turned)
     return Statement(
         claim=claim,
-        group=group,
-        reference=reference,
-        effect=made,
         who=words.sentence(who),
         amount=words.sentence(amount),
         scores=_scores(claim, made, turned=turned) if claim.family not in ("interaction", "omnibus") else "",
         scope=_scope(record, claim),
+        limit=_beside_limit(claim, made),
     )
+
+
+def _beside_limit(claim: Claim, made: Effect) -> str:
+    if not claim.delta or (claim.scale == "log_odds" and made.scale != 100):
+        return ""
+    if made.nearest > claim.delta:
+        return f"The whole interval is beyond the limit of {limit(claim)}."
+    if abs(made.value) > claim.delta:
+        return f"The estimate is beyond the limit of {limit(claim)}, but part of the interval is not."
+    return f"The estimate is within the limit of {limit(claim)}."
 
 
 def _said(
     record: RunRecord, claim: Claim, group: str, reference: str, made: Effect, *, turned: bool
 ) -> tuple[str, str]:
-    if claim.family == "interaction":
-        return _interaction(record, claim, made)
+    if claim.family == "interaction":  # what one group of an attribute adds between two groups of another
+        sides = zip(claim.attribute.split("+"), *(side.split("+") for side in claim.groups), strict=False)
+        (first, than), (second, others) = (
+            (_who(record, a, g), "others" if r == OTHERS else _who(record, a, r)) for a, g, r in sides
+        )
+        what = f"“{words.visible(claim.label, newlines=False)}”" if claim.label else "the answer"
+        higher = "higher" if made.value > 0 else "lower"
+        return (
+            f"{first} against {than}: their difference in {what} is {higher} for {second} than for {others}",
+            f"it is {made.size(higher)}",
+        )
     if claim.family == "omnibus":
         names, (amount, interval) = words.attributes([claim.attribute]), made.parts
         return f"words about {names} move answers {amount} further than as many neutral words {interval}", ""
@@ -308,8 +310,14 @@ def _said(
         whom = "others" if reference == OTHERS else _who(record, claim.attribute, reference)
         who = _who(record, claim.attribute, group)
         if claim.scale == "number":
-            return _number(claim, who, whom, made, more), ""
-        this, that = f"{who} {_gets(record, claim)} in {{}} of {{}} texts", f"{whom} in {{}}"
+            if got := words.named(f"written_{more}").get(claim.label):
+                return f"{who} got {got} than {whom}: {made.size(more)}", ""
+            amount, interval = made.parts
+            return f"{who} were given {amount} {more} than {whom} {interval}", ""
+        done = words.named("done_to_people").get(claim.label) if claim.label == record.vocabulary.favourable else None
+        gets = f"were {done}" if done else f"got “{words.visible(claim.label, newlines=False)}”"
+        gets = "got a refusal or an answer that cannot be read" if claim.family == "refusal" else gets
+        this, that = f"{who} {gets} in {{}} of {{}} texts", f"{whom} in {{}}"
     if claim.shares is None:
         return f"{this.replace(' in {} of {} texts', '')}: {made.size(more)}", ""
     shares = (claim.shares[1], claim.shares[0]) if turned else claim.shares
@@ -330,35 +338,6 @@ def frequency(group: float, reference: float, *, fine: bool = True) -> tuple[str
     alike = group != reference and round(100 * group) == round(100 * reference)
     base = 1000 if fine and (small or alike) else 100
     return f"{base * group:,.0f}", f"{base * reference:,.0f}", f"{base:,}"
-
-
-def _number(claim: Claim, who: str, whom: str, made: Effect, more: str) -> str:
-    got = words.named("written_more" if made.value > 0 else "written_less").get(claim.label)
-    if got:
-        return f"{who} got {got} than {whom}: {made.size(more)}"
-    amount, interval = made.parts
-    return f"{who} were given {amount} {more} than {whom} {interval}"
-
-
-def _gets(record: RunRecord, claim: Claim) -> str:
-    if claim.family == "refusal":
-        return "got a refusal or an answer that cannot be read"
-    done = words.named("done_to_people").get(claim.label) if claim.label == record.vocabulary.favourable else None
-    return f"were {done}" if done else f"got “{words.visible(claim.label, newlines=False)}”"
-
-
-def _interaction(record: RunRecord, claim: Claim, made: Effect) -> tuple[str, str]:
-    """What one group of an attribute adds to the difference between two groups of another."""
-    sides = zip(claim.attribute.split("+"), *(side.split("+") for side in claim.groups), strict=False)
-    (first, than), (second, others) = (
-        (_who(record, a, g), "others" if r == OTHERS else _who(record, a, r)) for a, g, r in sides
-    )
-    what = f"“{words.visible(claim.label, newlines=False)}”" if claim.label else "the answer"
-    higher = "higher" if made.value > 0 else "lower"
-    return (
-        f"{first} against {than}: their difference in {what} is {higher} for {second} than for {others}",
-        f"it is {made.size(higher)}",
-    )
 
 
 def _scores(claim: Claim, made: Effect, *, turned: bool) -> str:
@@ -407,11 +386,9 @@ def written(record: RunRecord) -> dict[tuple[str, str], tuple[str, ...]]:
     return {key: tuple(sorted(mine)) for key, mine in sorted(by_group.items())}
 
 
-def of_finding(record: RunRecord, finding: Finding) -> Statement | None:
-    """The claim that a finding is about, in words; None where it is about none, as in runs of 0.2."""
-    if finding.claim is None or finding.code.startswith(RATES) or not record.claims:
-        return None
-    return state(record, record.claims[finding.claim])
+def of_finding(record: RunRecord, finding: Finding) -> Claim | None:
+    """The claim that a finding goes by; None where there is none, as in runs of 0.2."""
+    return None if finding.claim is None or not record.claims else record.claims[finding.claim]
 
 
 def name(record: RunRecord, attribute: str, group: str) -> str:
@@ -436,17 +413,15 @@ def _who(record: RunRecord, attribute: str, group: str) -> str:
 
 def tested(record: RunRecord) -> set[str]:
     """The attributes, and sets of them, of which something was tested; net claims decide it where there are some."""
-    net = {c.attribute for c in record.claims or () if c.family == "net"}
-    of = (c for c in record.claims or () if c.family == "net" or c.attribute not in net)
+    if record.claims is None:  # a run of an older version
+        return {a for e in record.estimates for a in e.attributes}
+    net = {c.attribute for c in record.claims if c.family == "net"}
+    of = (c for c in record.claims if c.family == "net" or c.attribute not in net)
     return {c.attribute for c in of if c.verdict != "not_tested"}
 
 
-def not_tested(record: RunRecord) -> tuple[str, ...]:
+def not_tested(record: RunRecord) -> Iterator[str]:
     """The attributes of which nothing is said, and why: the one list that all reports print."""
-    return tuple(_not_tested(record))
-
-
-def _not_tested(record: RunRecord) -> Iterator[str]:
     edited, known = record.vocabulary.groups, tested(record)
     net: dict[str, list[Claim]] = {}
     for claim in record.claims or ():
@@ -502,15 +477,16 @@ def sentence(record: RunRecord, finding: Finding) -> str:
     if record.spec.kind == "tabular":
         text = f"{finding.model}: {finding.text or finding.code}"
         return (f"{text}: {words.rate_text(finding.rate)}" if finding.rate else text).rstrip(".") + "."
-    if (claim := of_finding(record, finding)) is not None:
-        return claim.sentence
+    of_rate, claim = finding.code.startswith(RATES), of_finding(record, finding)
+    if claim is not None and not of_rate and (said := state(record, claim)) is not None:
+        return said.sentence
     noun, model, rate = words.noun(record), finding.model or "the model", finding.rate
     what = words.direction(finding.directions) or words.attributes(finding.attributes)
     if finding.kind == "hidden":
         return f"The {noun} of {model} changed only when {words.attributes(finding.attributes)} changed together."
     if finding.kind == "violation":
         return f"The {noun} of {model} changed with {what}."
-    if not finding.code.startswith(RATES) and finding.text:
+    if not of_rate and finding.text:
         return f"{model}: {finding.text.rstrip('.')}."
     if rate is None:
         return f"No rate was measured for {what} on {model}."
@@ -521,9 +497,8 @@ def sentence(record: RunRecord, finding: Finding) -> str:
 
 def notes(record: RunRecord, finding: Finding) -> tuple[str, ...]:
     """What else is known of a finding: why its claim is open, and what it says with exactly these words."""
-    if finding.claim is None or not record.claims:
+    if (claim := of_finding(record, finding)) is None:
         return finding.notes
-    claim = record.claims[finding.claim]
     if finding.code.startswith(RATES):
         one = state(record, claim) if claim.verdict == "shown" and claim.family == "net" else None
         which = [f"the direction of the change is shown: {one.who} {one.amount}"] if one is not None else []
@@ -547,16 +522,15 @@ def title(record: RunRecord) -> str:
 
 def summary(record: RunRecord) -> str:
     """How many findings carry which verdict, in one sentence."""
-    counts, waived = Counter(str(f.verdict) for f in record.findings), record.waived
-    listed = ", ".join(f"{counts[name]} {words.VERDICTS[name]}" for name in words.RANK if counts[name])
-    text = words.plural(sum(counts[name] for name in words.RANK), "finding") + (f": {listed}" if listed else "")
-    shown = [f for f in record.findings if f.verdict == "shown"]
-    more = (
-        (sum(f.kind == "hidden" for f in shown), "of the shown about one text, not about a rate"),
-        (sum(f.id in waived for f in shown), "of the shown waived"),
-    )
-    notes = "; ".join(f"{n} {what}" for n, what in more if n)
-    return f"{text} ({notes})." if notes else f"{text}."
+    verdicts, shown = [f.verdict for f in record.findings], [f for f in record.findings if f.verdict == "shown"]
+    listed = ", ".join(f"{verdicts.count(name)} {words.VERDICTS[name]}" for name in words.RANK if name in verdicts)
+    notes = {
+        "of the shown about one text, not about a rate": sum(f.kind == "hidden" for f in shown),
+        "of the shown waived": sum(f.id in record.waived for f in shown),
+    }
+    said = "; ".join(f"{n} {what}" for what, n in notes.items() if n)
+    counted = words.plural(len(verdicts), "finding") + (f": {listed}" if listed else "")
+    return f"{counted} ({said})." if said else f"{counted}."
 
 
 def hidden(record: RunRecord) -> list[Finding]:

@@ -28,8 +28,7 @@ class CsvReport(Renderer):
 
     def render(self, record: RunRecord, evidence: Any = None) -> str:
         """Write the table."""
-        lines = ([line.get(name) for name in COLUMNS] for line in _lines(record))
-        return csv_text([COLUMNS, *lines], newlines=False)
+        return csv_text([COLUMNS, *([line.get(name) for name in COLUMNS] for line in _lines(record))], newlines=False)
 
 
 def _lines(record: RunRecord) -> Iterator[dict[str, object]]:

@@ -9,8 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from auditor.core.types import Estimate
+from auditor.report import words
+from auditor.report.cards import Card
+
 if TYPE_CHECKING:
-    from auditor.report.cards import Card
     from auditor.report.first_screen import Screen
 
 TO_FILL = "to be filled in"
@@ -48,6 +51,7 @@ class Entry:
 
 
 Line = tuple[str | Cell | Entry, ...]
+Value = str | int | Estimate | Cell | Entry | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +65,9 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list; items that are lists belong to the item before."""
+    """A list."""
 
-    lines: tuple[str | Items, ...]
+    lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +88,8 @@ class Table:
     columns: tuple[str, ...]
     lines: tuple[Line, ...]
     right: frozenset[str] = frozenset()
-    more: tuple[Line, ...] = ()  # folded away in long reports, left out of short ones
-    left: tuple[str, str] = ("further line", "further lines")
+    most: int | None = None  # lines after so many are folded away in long reports, left out of short ones
+    of: str = "line"
 
     @property
     def fields(self) -> bool:
@@ -109,13 +113,6 @@ class Commands:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """One finding with its texts and answers."""
-
-    card: Card
-
-
-@dataclass(frozen=True, slots=True)
 class Findings:
     """Findings in a sentence each, without their texts."""
 
@@ -123,7 +120,7 @@ class Findings:
     rows: tuple[Card, ...]
 
 
-Block = Text | Items | Facts | Table | Chart | Commands | Evidence | Findings
+Block = Text | Items | Facts | Table | Chart | Commands | Card | Findings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,19 +134,6 @@ class Section:
     folded: bool = False  # opens on a click
     brief: bool = False  # in summaries too
     whole: bool = False  # a terminal cuts nothing
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "short", self.short or self.title)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Its paragraphs."""
-        return tuple(block.text for block in self.blocks if isinstance(block, Text))
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """Its tables."""
-        return tuple(block for block in self.blocks if isinstance(block, Table))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -166,32 +150,35 @@ class Document:
     inert: bool = False  # runs no script
     bare: bool = False  # a sheet to print or publish, without navigation and footer
 
-    @property
-    def blocks(self) -> Iterator[Block]:
-        """All parts."""
-        return (block for section in self.sections for block in section.blocks)
-
 
 def table(
     caption: str,
     columns: str | Sequence[str],
-    lines: Iterable[Iterable[str | Cell | Entry]],
+    lines: Iterable[Iterable[Value]],
     *,
-    right: Iterable[str] = (),
     most: int | None = None,
-    left: tuple[str, str] = ("further line", "further lines"),
+    of: str = "line",
 ) -> Table:
-    """Make a table, its lines after the first ``most`` folded away.
+    """Make a table, its lines after the first ``most`` folded away, which ``of`` names.
 
-    In one string, titles of columns have `` | `` between them, and those that hold counts begin with ``#``.
+    Titles of columns that hold counts begin with ``#``; in one string they have `` | `` between them. Counts, estimates
+    and what there is none of are written as in every table.
     """
-    if isinstance(columns, str):
-        titles = columns.split(" | ")
-        right = [title[1:] for title in titles if title.startswith("#")]
-        columns = [title.removeprefix("#") for title in titles]
-    rows = tuple(map(tuple, lines))
-    shown, more = (rows, ()) if most is None else (rows[:most], rows[most:])
-    return Table(caption=caption, columns=tuple(columns), lines=shown, right=frozenset(right), more=more, left=left)
+    titles = columns.split(" | ") if isinstance(columns, str) else columns
+    return Table(
+        caption=caption,
+        columns=tuple(title.removeprefix("#") for title in titles),
+        lines=tuple(tuple(map(_cell, line)) for line in lines),
+        right=frozenset(title[1:] for title in titles if title.startswith("#")),
+        most=most,
+        of=of,
+    )
+
+
+def _cell(value: Value) -> str | Cell | Entry:
+    if isinstance(value, Estimate):
+        return words.interval(value)
+    return words.count(value) if value is None or isinstance(value, int) else value
 
 
 def section(
@@ -209,9 +196,7 @@ def section(
     return Section(id=id, title=title, short=short, blocks=kept, folded=folded, brief=brief)
 
 
-def sheet(
-    id: str, title: str, notes: Iterable[str], columns: str, lines: Iterable[Iterable[str | Cell | Entry]]
-) -> list[Section]:
+def sheet(id: str, title: str, notes: Iterable[str], columns: str, lines: Iterable[Iterable[Value]]) -> list[Section]:
     """A section that is one table with what is said of it; none without a line."""
     made = table(title, columns, lines)
     return [section(id, title, notes, made)] if made.lines else []
@@ -259,22 +244,20 @@ def data(document: Document) -> dict[str, object]:
     }
 
 
-def _data(block: Block | str) -> object:
+def _data(block: Block) -> object:
     match block:
-        case str():
-            return block
         case Text():
             return block.text
         case Items():
-            return {"items": [_data(line) for line in block.lines]}
+            return {"items": list(block.lines)}
         case Facts():
             pairs = ((value.key if isinstance(value, Entry) else name, value) for name, value in block.pairs)
             return {"facts": block.caption, "lines": [{"name": name, "value": _value(value)} for name, value in pairs]}
         case Table():
-            lines = (zip(block.columns, line, strict=True) for line in (*block.lines, *block.more))
+            lines = (zip(block.columns, line, strict=True) for line in block.lines)
             return {"table": block.caption, "lines": [{name: _value(cell) for name, cell in line} for line in lines]}
-        case Evidence():
-            return {"finding": block.card.finding.id, "text": block.card.sentence}
+        case Card():
+            return {"finding": block.finding.id, "text": block.sentence}
         case Findings():
             return {"table": block.title, "lines": [{"id": r.finding.id, "text": r.sentence} for r in block.rows]}
         case _:

@@ -58,11 +58,17 @@ class JunitReport(Renderer):
             mine = sorted((r for r in every if r.finding.model == model), key=lambda r: (r.key, r.finding.id))
             suite = SubElement(top, "testsuite", _counted(model, [_state(row) for row in mine], len(mine)))
             for row in mine:
-                _result(
-                    SubElement(suite, "testcase", _safe(classname=row.finding.code, name=row.key, time="0")),
-                    row,
-                    record,
-                )
+                case = SubElement(suite, "testcase", _safe(classname=row.finding.code, name=row.key, time="0"))
+                look = f"Look at it: audit show {words.run_name(record)} {row.finding.id}"
+                detail = _legal("\n".join([row.sentence, *map(words.sentence, row.notes), look]))
+                if (state := _state(row)) == "failure":
+                    SubElement(case, state, _safe(message=row.sentence, type=row.finding.code)).text = detail
+                elif not state:
+                    SubElement(case, "system-out").text = detail
+                else:
+                    w, why = row.waiver, words.verdict(row.finding.verdict, symbol=False)
+                    why = f"waived until {w.expires} by {w.owner}: {w.reason}" if w is not None else why
+                    SubElement(case, state, _safe(message=f"{words.sentence(why)} {row.sentence}"))
         indent(top)
         return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(top, encoding="unicode")}\n'
 
@@ -74,20 +80,6 @@ def _counted(name: str, states: list[str], tests: int) -> dict[str, str]:
 
 def _state(row: Card) -> str:
     return "failure" if row.counts else "" if row.finding.verdict == "bounded" else "skipped"
-
-
-def _result(case: Element, row: Card, record: RunRecord) -> None:
-    f, state = row.finding, _state(row)
-    look = f"Look at it: audit show {words.run_name(record)} {f.id}"
-    detail = _legal("\n".join([row.sentence, *map(words.sentence, row.notes), look]))
-    if state == "failure":
-        SubElement(case, state, _safe(message=row.sentence, type=f.code)).text = detail
-    elif not state:
-        SubElement(case, "system-out").text = detail
-    else:
-        w, why = row.waiver, words.verdict(f.verdict, symbol=False)
-        why = f"waived until {w.expires} by {w.owner}: {w.reason}" if w is not None else why
-        SubElement(case, state, _safe(message=f"{words.sentence(why)} {row.sentence}"))
 
 
 def _safe(**values: str) -> dict[str, str]:
@@ -115,9 +107,24 @@ class SarifReport(Renderer):
         every, undecided = rows(record), run_checks.undecided(record)
         codes = list(dict.fromkeys(row.finding.code for row in every))
         seen: Counter[str] = Counter()
-        version, rules = _plain(record.tool_version or "0"), [_rule(code) for code in codes]
+        version, rules = _plain(record.tool_version or "0"), []
+        for code in codes:
+            rule: dict[str, object] = {"id": _plain(code), "defaultConfiguration": {"level": "warning"}}
+            if (known := explain.find(code)) is not None:
+                help = {"text": f"{known.text}\n\nSee also: audit show {code}"}
+                rule |= {
+                    "shortDescription": {"text": known.title},
+                    "fullDescription": {"text": known.text},
+                    "help": help,
+                }
+            rules.append(rule)
         notes = [{"level": "error", "message": _message(undecided)}] if undecided else []
         notified = {"toolExecutionNotifications": notes} if notes else {}
+        plan: dict[str, object] = {}
+        if (frozen := record.frozen) is not None:
+            names, done = ("what", "planned", "actual"), deviations(record)
+            otherwise = [dict(zip(names, map(_plain, one), strict=True)) for one in done]
+            plan = {"sha256": _plain(frozen.sha256), "frozenAt": _plain(frozen.frozen_at), "deviations": otherwise}
         waived = [msgspec.structs.asdict(item) for item in record.waivers.items]
         run = {
             "tool": {"driver": {"name": "llm-bias-auditor", "version": version, "rules": rules}},
@@ -127,27 +134,11 @@ class SarifReport(Renderer):
             "results": [_sarif(row, codes, seen) for row in every],
             "properties": {
                 "task": _plain(record.spec.task or ""),
-                **_frozen(record),
+                **({"frozenPlan": plan} if plan else {}),
                 "waivers": [{k: _plain(v) for k, v in item.items() if isinstance(v, str)} for item in waived],
             },
         }
         return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
-
-
-def _frozen(record: RunRecord) -> dict[str, object]:
-    if not (frozen := record.frozen):
-        return {}
-    otherwise = [dict(zip(("what", "planned", "actual"), map(_plain, d), strict=True)) for d in deviations(record)]
-    plan = {"sha256": _plain(frozen.sha256), "frozenAt": _plain(frozen.frozen_at), "deviations": otherwise}
-    return {"frozenPlan": plan}
-
-
-def _rule(code: str) -> dict[str, object]:
-    out: dict[str, object] = {"id": _plain(code), "defaultConfiguration": {"level": "warning"}}
-    if (known := explain.find(code)) is not None:
-        help = {"text": f"{known.text}\n\nSee also: audit show {code}"}
-        out |= {"shortDescription": {"text": known.title}, "fullDescription": {"text": known.text}, "help": help}
-    return out
 
 
 def _sarif(row: Card, codes: list[str], seen: Counter[str]) -> dict[str, object]:

@@ -9,8 +9,8 @@ from typing import Any
 from rich.text import Text
 
 from auditor.core.errors import RunFolderError, UnknownPlugin
-from auditor.core.record import RunRecord
-from auditor.core.types import Case, Finding, Prompt, Variant
+from auditor.core.record import RunRecord, Waived
+from auditor.core.types import Case, Finding, Variant
 from auditor.report import cards, claimed, tabular_report, words
 from auditor.report.page import Page
 
@@ -63,7 +63,7 @@ def render_finding(
     record: RunRecord, evidence: object, finding_id: str, *, judged: Judged = lambda *_: None, **screen: Any
 ) -> str:
     """Show one finding, variant, or case with all its variants, with full prompts and every answer."""
-    page, known = _page(**screen), {f.id: f for f in record.findings}
+    page, known = Page(**screen), {f.id: f for f in record.findings}
     if finding_id in known:
         chosen = [known[finding_id]]
     elif (variants := _variants(evidence, finding_id)) is not None:
@@ -78,17 +78,13 @@ def render_finding(
         row = claimed.card_of(record, finding)
         row = replace(row, sentence=words.sentence(finding.text) or row.sentence)
         _whole(page, cards.with_evidence(row, evidence, record), judged, seen)
-        _waiver(page, record, finding.id)
+        _waiver(page, row.waiver)
     return page.value()
-
-
-def _page(*, width: int = 100, encoding: str = "utf-8", color: bool = False) -> Page:
-    return Page(width=width, encoding=encoding, color=color)
 
 
 def list_findings(record: RunRecord, **screen: Any) -> str:
     """A line for each finding of a run, strongest first: what ``audit show RUN ID`` takes (without an ID)."""
-    page = _page(**screen)
+    page = Page(**screen)
     if not record.findings:
         page.paragraph("This run has no finding. A variant or a case is shown by its id too.")
         return page.value()
@@ -113,9 +109,8 @@ def _variants(evidence: Any, id: str) -> Sequence[Variant] | None:
 
 def _as_findings(evidence: Any, variant: Variant) -> Iterator[Finding]:
     """A variant for each model that was asked it: the shape of a finding, no claim."""
-    asked = sorted({(r.model, r.format) for r in evidence.responses(variant.id)}) or [("", "")]
+    asked = sorted({(r.model, r.format) for r in evidence.responses(variant.id)}) or [("no model", "")]
     for model, format_ in asked:
-        what = words.direction(variant.directions) or "the original"
         yield Finding(
             id=variant.id,
             kind="violation",
@@ -126,7 +121,7 @@ def _as_findings(evidence: Any, variant: Variant) -> Iterator[Finding]:
             directions=variant.directions,
             verdict="not_tested",
             exemplars=(variant.id,),
-            text=f"{what}, as {model or 'no model'} answered it.",
+            text=f"{words.direction(variant.directions) or 'the original'}, as {model or 'no model'} answered it.",
         )
 
 
@@ -147,7 +142,11 @@ def _whole(page: Page, shown: cards.Card, judged: Judged, seen: set[tuple[str, .
         seen.add(place)
         page.heading(f"{cell.label} · {cell.variant_id}")
         for prompt in cell.prompts:
-            _prompt(page, prompt)
+            turns = [(f"{message.role}:", message.content) for message in prompt.messages or ()]
+            for role, content in turns if prompt.text is None else [*turns, ("input:", prompt.text)]:
+                page.line(role, "bold")
+                page.line(content)
+            page.line(f"prompt {prompt.sha256[:16]} · format {prompt.format}", "dim")
         page.line()
         for response in cell.responses:
             scores = ", ".join(f"{k} {v:.3f}" for k, v in sorted((response.scores or {}).items()))
@@ -162,18 +161,8 @@ def _whole(page: Page, shown: cards.Card, judged: Judged, seen: set[tuple[str, .
                 page.line(said, "bold")
 
 
-def _prompt(page: Page, asked: Prompt) -> None:
-    for message in asked.messages or ():
-        page.line(f"{message.role}:", "bold")
-        page.line(message.content)
-    if asked.text is not None:
-        page.line("input:", "bold")
-        page.line(asked.text)
-    page.line(f"prompt {asked.sha256[:16]} · format {asked.format}", "dim")
-
-
-def _waiver(page: Page, record: RunRecord, finding: str) -> None:
-    if (one := record.waived.get(finding)) is not None:
+def _waiver(page: Page, one: Waived | None) -> None:
+    if one is not None:
         page.paragraph(f"Waived until {one.expires} by {one.owner}; reason: {one.reason}", indent="  ")
 
 
@@ -182,7 +171,7 @@ def render_row_finding(record: RunRecord, id: str, **screen: Any) -> str:
     known = {f.id: f for f in record.findings}
     if id not in known:
         raise UnknownPlugin("finding", id, known)
-    f, page = known[id], _page(**screen)
+    f, page = known[id], Page(**screen)
     page.line(f"{id} · {words.attributes(f.attributes)} · {f.model} · {words.verdict(f.verdict)}", "bold")
     page.paragraph(words.sentence(f.text))
     if f.rate:
@@ -196,6 +185,6 @@ def render_row_finding(record: RunRecord, id: str, **screen: Any) -> str:
         page.paragraph(rest, indent="    ")
     if not pairs:
         page.paragraph("The run kept none.")
-    _waiver(page, record, id)
+    _waiver(page, record.waived.get(id))
     page.paragraph(f"What {f.code} means: audit show {f.code}")
     return page.value()

@@ -9,6 +9,7 @@ import difflib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from unicodedata import bidirectional
 
 from auditor.core import waivers
 from auditor.core.record import Asked, Claim, RunRecord
@@ -87,12 +88,6 @@ class Screen:
         return made if made is not None and not made.vague and (made.scale, made.unit) == self.scale else None
 
 
-def _note(picked: Sequence[Claim]) -> str:
-    alone = (c.verdict == "not_determined" and (e := claimed.effect(c)) is not None and e.nearest > 0 for c in picked)
-    said = {"net_alone": any(alone), "net_differs": any(map(claimed.apart, picked))}
-    return " ".join(words.text(name) for name, holds in said.items() if holds)
-
-
 def build(record: RunRecord, evidence: object) -> Screen:
     """Return the first screen of a run over texts."""
     claims = record.claims or ()
@@ -101,13 +96,28 @@ def build(record: RunRecord, evidence: object) -> Screen:
     statements = [made for c in leading if (made := claimed.state(record, c)) is not None]
     first = statements[0] if statements and statements[0].claim is leading[0] else None
     example = None if first is None else proposed.example(record, evidence, first.claim)
-    kind, headline, sure = _answer(record, first, names)
+    kind, headline, sure = _answer(record, first)
     others = sorted(statements[1:] if first else [], key=lambda one: one.claim.family != "net")[:ALSO]
     cannot = run_checks.cannot_judge(record)
     stopped = record.models if record.stopped_by == "control" else ()
     alike = {*stopped, *(c.model for c in record.cautions if c.code == "constant_answers")}  # nothing to draw
+    checked: dict[str, list[str]] = {}  # what was seen → the models of which it is the same
+    for name, seen in _checks(record):
+        checked.setdefault(seen, []).append(name)
     picked = _picked([c for c in claims if c.model not in alike], names, leading[0] if leading else None)
-    label = _label(picked)
+    labels = {c.label for c in picked if c.family == "net" and c.shares is not None}
+    label = labels.pop() if len(labels) == 1 else ""  # none where there are several, or refusals alone
+    rows = []
+    for c in picked:
+        attribute = words.attributes(c.attribute.split("+"))
+        attribute += f" ({FAMILIES.get(c.family, c.family)})" if c.family != "net" else ""
+        who = claimed.levels(c) or " against ".join(words.group(g) for g in c.groups)
+        if c.label and c.label != label and c.shares:
+            who += f", “{words.visible(c.label, newlines=False)}”"
+        model = names[c.model, c.format]
+        rows.append(Row(claim=c, model=model, name=attribute, label=who, effect=claimed.effect(c)))
+    alone = (row.effect is not None and row.effect.nearest > 0 for row in rows if row.claim.verdict == "not_determined")
+    notes = {"net_alone": any(alone), "net_differs": any(map(claimed.apart, picked))}
     further = (proposed.example(record, evidence, one.claim) for one in statements if one is not first)
     return Screen(
         ran=_ran(record),
@@ -115,14 +125,17 @@ def build(record: RunRecord, evidence: object) -> Screen:
         kind=kind,
         headline=tuple(headline),
         sure=tuple(filter(None, sure)),
-        also=tuple(_also(one, names) for one in others),
+        also=tuple(
+            ": ".join(filter(None, (names[one.claim.model, one.claim.format], " ".join(one.sentences))))
+            for one in others
+        ),
         example=example,
         label=label,
-        rows=tuple(_row(record, claim, names[claim.model, claim.format], label) for claim in picked),
-        note=_note(picked),
-        checked=tuple(_checked(record)),
-        not_tested=claimed.not_tested(record),
-        next=proposed.following(record, example or next(filter(None, further), None)),
+        rows=tuple(rows),
+        note=" ".join(words.text(name) for name, holds in notes.items() if holds),
+        checked=tuple(f"{words.listing(of)}: {seen}" if of[0] else seen for seen, of in checked.items()),
+        not_tested=tuple(claimed.not_tested(record)),
+        next=tuple(proposed.following(record, example or next(filter(None, further), None))),
     )
 
 
@@ -150,64 +163,47 @@ def subjects(claims: Sequence[Claim]) -> dict[tuple[str, str], str]:
 Answer = tuple[str, Sequence[str], Sequence[str]]  # verdict, headline, how sure
 
 
-def _answer(record: RunRecord, first: Statement | None, names: Names) -> Answer:
+def _answer(record: RunRecord, first: Statement | None) -> Answer:
     if first is not None:
         claim = first.claim
         sure = [claimed.chance(claim.p_adjusted), first.scores, first.scope, first.limit, *_controls(record, claim)]
         return claim.verdict, [first.who, *filter(None, [first.amount]), _basis(record, claim)], sure
     if cannot := run_checks.cannot_judge(record):
         return "not_tested", cannot, []
-    if not record.claims and _describes(record):
+    other = record.spec.protocol != "default" or record.probability is not None  # makes no claims, only rates
+    if record.claims is None or (
+        not record.claims and (other or (record.spec.kind == "generation" and not record.figures))
+    ):
         return "not_tested", list(change_rates.Rates(record).said()), []
-    net = [c for c in record.claims or () if c.family == "net"]
+    net = [c for c in record.claims if c.family == "net"]
     tested = [c for c in net if c.verdict != "not_tested"]
     if not tested:
-        return "not_tested", [_nothing(record, net)], []
+        few = f"{words.plural(len(net), 'comparison')} had too few texts" if net else "no text was compared"
+        said = f"Nothing was tested: {few}."
+        if any(run_checks.nothing(record, model) for model in record.models):
+            said = "Nothing was measured: no answer could be judged."
+        elif record.figures and not net:
+            said = "No two texts were compared; what the suite measures is below."
+        return "not_tested", [said], []
     bounded = [c for c in tested if c.verdict == "bounded"]
-    in_all = words.plural(len(tested), "comparison")
-    untested = len(net) - len(tested)
-    rest = (
-        [f"{words.plural(untested, 'more comparison')} {words.verb(untested, 'was', 'were')} not tested."]
-        if untested
-        else []
-    )
-    best = min((c for c in tested if c.groups[-1:] != (OTHERS,)), key=_width, default=min(tested, key=_width))
+    in_all, untested = words.plural(len(tested), "comparison"), len(net) - len(tested)
+    more = f"{words.plural(untested, 'more comparison')} {words.verb(untested, 'was', 'were')} not tested."
+    rest = [more] if untested else []
+    pairs = [c for c in tested if c.groups[-1:] != (OTHERS,)]
+    best = min(pairs or tested, key=lambda c: float("inf") if (e := claimed.effect(c)) is None else e.high - e.low)
     about = claimed.state(record, best)
-    seen = [*([about.who] if about is not None else []), _basis(record, best), _seen(best, tested)]
+    seen = [*([about.who] if about is not None else []), _basis(record, best)]
     if len(bounded) == len(tested):
         said = f"Every net difference lies below {claimed.limit(bounded[0])}, in {in_all}."
-        return "bounded", [said, *rest], [*seen[:2], *_controls(record, best)]
+        return "bounded", [said, *rest], [*seen, *_controls(record, best)]
     below = [f"{words.count(len(bounded))} of them lie below {claimed.limit(bounded[0])}."] if bounded else []
     said = f"No difference between groups was shown, in {in_all}."
+    mine = [c for c in pairs if (c.model, c.format) == (best.model, best.format)]
+    if amount := claimed.would_be_seen(best, len(mine)):
+        seen.append(f"A difference of {amount} in {best.attribute} would have been seen in 8 of 10 such runs.")
+    else:
+        seen.append(words.sentence(words.visible(best.why, newlines=False)))
     return "not_determined", [said, *below, *rest], [*seen, *_controls(record, best)]
-
-
-def _describes(record: RunRecord) -> bool:
-    """Test whether a run makes no claims, only rates: other protocols and oracles, old versions."""
-    other = record.spec.protocol != "default" or record.probability is not None
-    return record.claims is None or other or (record.spec.kind == "generation" and not record.figures)
-
-
-def _nothing(record: RunRecord, net: Sequence[Claim]) -> str:
-    if any(run_checks.nothing(record, model) for model in record.models):
-        return "Nothing was measured: no answer could be judged."
-    if record.figures and not net:
-        return "No two texts were compared; what the suite measures is below."
-    few = f"{words.plural(len(net), 'comparison')} had too few texts" if net else "no text was compared"
-    return f"Nothing was tested: {few}."
-
-
-def _width(claim: Claim) -> float:
-    """How wide the interval of a claim is, of shares where it has some."""
-    made = claimed.effect(claim)
-    return float("inf") if made is None else made.high - made.low
-
-
-def _seen(claim: Claim, tested: Sequence[Claim]) -> str:
-    mine = [c for c in tested if (c.model, c.format) == (claim.model, claim.format) and c.groups[-1:] != (OTHERS,)]
-    if amount := claimed.would_be_seen(claim, len(mine)):
-        return f"A difference of {amount} in {claim.attribute} would have been seen in 8 of 10 such runs."
-    return words.sentence(words.visible(claim.why, newlines=False))
 
 
 def _basis(record: RunRecord, claim: Claim) -> str:
@@ -235,12 +231,6 @@ def _controls(record: RunRecord, claim: Claim) -> Iterator[str]:
         yield f"No prompt was asked twice: {why}."
 
 
-def _also(one: Statement, names: Names) -> str:
-    name = names.get((one.claim.model, one.claim.format))
-    said = " ".join(one.sentences)
-    return f"{name}: {said}" if name else said
-
-
 # -- the rows ------------------------------------------------------------------------------------------
 
 
@@ -263,30 +253,7 @@ def _picked(claims: Sequence[Claim], names: Names, worst: Claim | None) -> list[
     return [claim for mine in by_group for claim in mine]
 
 
-def _label(claims: Sequence[Claim]) -> str:
-    """Return the label whose shares the rows have; "" where there are several labels, or refusals alone."""
-    labels = {c.label for c in claims if c.family == "net" and c.shares is not None}
-    return labels.pop() if len(labels) == 1 else ""
-
-
-def _row(record: RunRecord, claim: Claim, model: str, label: str) -> Row:
-    name = words.attributes(claim.attribute.split("+"))
-    name += f" ({FAMILIES.get(claim.family, claim.family)})" if claim.family != "net" else ""
-    who = claimed.levels(claim) or " against ".join(words.group(g) for g in claim.groups)
-    if claim.label and claim.label != label and claim.shares:
-        who += f", “{words.visible(claim.label, newlines=False)}”"
-    return Row(claim=claim, model=model, name=name, label=who, effect=claimed.effect(claim))
-
-
 # -- what else has to be known -----------------------------------------------------------------------------
-
-
-def _checked(record: RunRecord) -> Iterator[str]:
-    """What was seen, the models beside each other of which it is the same."""
-    models: dict[str, list[str]] = {}
-    for name, seen in _checks(record):
-        models.setdefault(seen, []).append(name)
-    return (f"{words.listing(names)}: {seen}" if names[0] else seen for seen, names in models.items())
 
 
 def _checks(record: RunRecord) -> Iterator[tuple[str, str]]:
@@ -294,15 +261,24 @@ def _checks(record: RunRecord) -> Iterator[tuple[str, str]]:
     several = len(record.models) > 1
     for model, asked in record.models.items():
         cached = [f"from cache {words.count(n)}"] if (n := asked.counts.cached) else []
-        yield model if several else "", " · ".join([*_control(record, model), *_answers(asked), *cached])
+        control = record.controls.of("positive_control")
+        parts = control.parts if control is not None else {}
+        mine = {key: part for key, part in parts.items() if key == model or key.startswith(f"{model}, ")}
+        seen = [] if mine or record.spec.suite == "import" else ["positive control not run"]
+        for key, part in mine.items():
+            if (made := part.positive) is not None:
+                mark = "●" if made.seen else "▲ not seen"
+                scored = f", {made.mean:+.1f} log odds" if made.scale == "log_odds" else ""
+                seen.append(f"positive control{key.removeprefix(model)} {made.differ}/{made.pairs}{scored} {mark}")
+        yield model if several else "", " · ".join([*seen, *_answers(asked), *cached])
     for one in sorted(record.told_apart, key=lambda one: not one.shown)[:APART]:
         yield "", f"words: {words.visible(one.said, newlines=False)}"
     for figure in record.figures or ():
-        seen = "nothing to measure"
+        measured = "nothing to measure"
         if figure.value is not None:
             between = f" (95 %: {figure.low:+.3f} to {figure.high:+.3f})" if figure.low is not None else ""
-            seen = f"{figure.value:+.3f}{between}, {words.plural(figure.cases, 'case')}"
-        yield figure.model if several else "", f"{words.visible(figure.figure, newlines=False)}: {seen}"
+            measured = f"{figure.value:+.3f}{between}, {words.plural(figure.cases, 'case')}"
+        yield figure.model if several else "", f"{words.visible(figure.figure, newlines=False)}: {measured}"
     source = record.provenance.seeds
     if gone := run_checks.dropped(source.skipped, source.repeated):
         yield "", f"left out: {gone}"
@@ -321,19 +297,6 @@ def _checks(record: RunRecord) -> Iterator[tuple[str, str]]:
         yield "", f"waivers: {words.plural(waived, 'finding')} waived, with reasons under --full"
 
 
-def _control(record: RunRecord, model: str) -> Iterator[str]:
-    control = record.controls.of("positive_control")
-    parts = control.parts if control is not None else {}
-    mine = {key: part for key, part in parts.items() if key == model or key.startswith(f"{model}, ")}
-    for key, part in mine.items():
-        if (made := part.positive) is not None:
-            mark = "●" if made.seen else "▲ not seen"
-            scored = f", {made.mean:+.1f} log odds" if made.scale == "log_odds" else ""
-            yield f"positive control{key.removeprefix(model)} {made.differ}/{made.pairs}{scored} {mark}"
-    if not mine and record.spec.suite != "import":
-        yield "positive control not run"
-
-
 def _answers(asked: Asked) -> Iterator[str]:
     answers, counts = asked.answers, asked.counts
     lost = {
@@ -344,7 +307,11 @@ def _answers(asked: Asked) -> Iterator[str]:
     total = sum(answers.values()) + sum(lost.values())
     if answers:
         ranked = sorted(answers.items(), key=lambda kv: -kv[1])
-        named = [words.figure_after(words.visible(k, newlines=False), n / total) for k, n in ranked[:LABELS]]
+        named = []
+        for label, n in ranked[:LABELS]:
+            # A word between keeps the order where a label runs from right to left.
+            between = " in " if any(bidirectional(character) in ("R", "AL") for character in label) else " "
+            named.append(f"{words.visible(label, newlines=False)}{between}{words.percent(n / total, 0)}")
         left = len(ranked) - LABELS
         yield f"answers: {', '.join([*named, *([words.plural(left, 'other label')] if left > 0 else [])])}"
     shares = {name: words.percent(n / total, 0) if n and answers else words.count(n) for name, n in lost.items()}

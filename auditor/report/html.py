@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from auditor.core.protocols import Renderer
 from auditor.core.record import RunRecord
 from auditor.core.types import Finding
-from auditor.report import cards, matrix, words
-from auditor.report.document import TO_FILL, Commands, Document, Evidence, Findings
+from auditor.report import cards, charts, words
+from auditor.report.document import TO_FILL, Commands, Document, Findings
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -39,14 +39,14 @@ class HtmlReport(Renderer):
 
 def write(document: Document, record: RunRecord | None = None) -> str:
     """A document as a page; the record is for the commands about its findings."""
-    record, blocks = record or RunRecord(), list(document.blocks)
-    findings = [b.card.finding for b in blocks if isinstance(b, Evidence)]
+    record, blocks = record or RunRecord(), [block for section in document.sections for block in section.blocks]
+    findings = [b.finding for b in blocks if isinstance(b, cards.Card)]
     findings += [row.finding for b in blocks if isinstance(b, Findings) for row in b.rows]
     # Something to filter, to sort or to copy.
     alive = document.first is not None or bool(findings) or any(isinstance(b, Commands) for b in blocks)
     return _template().render(
         d=document,
-        plot=() if document.first is None else list(matrix.plot(document.first)),
+        plot=() if document.first is None else list(charts.net(document.first)),
         run=words.run_name(record),
         version=record.tool_version or record.tool.version or "–",  # tables of outcomes name it elsewhere
         filtered=len(findings) >= MIN_FILTER,
@@ -67,11 +67,6 @@ def choices(findings: Sequence[Finding]) -> list[tuple[str, str, list[str]]]:
     return [(key, label, values) for key, label, values in every if len(values) > 1]
 
 
-def _finalize(value: object) -> object:
-    """Make every string of the page visible before it is escaped; markup made here stays as it is."""
-    return words.visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
-
-
 @cache
 def _template() -> Template:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -82,7 +77,8 @@ def _template() -> Template:
         loader=FileSystemLoader(TEMPLATES, encoding="utf-8"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_finalize,
+        # Every string is made visible before it is escaped; markup made here stays as it is.
+        finalize=lambda text: words.visible(text) if isinstance(text, str) and not hasattr(text, "__html__") else text,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,

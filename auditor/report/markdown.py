@@ -78,41 +78,28 @@ def _block(part: doc.Block, full: bool, heading: str = "") -> Iterable[str]:
             yield ("> " * (part.tone == "note") + block(part.text) + (f" ([report]({part.link}))" if part.link else ""))
             yield ""
         case doc.Items():
-            yield from _items(part)
-            yield ""
+            yield from (*(f"- {block(line)}" for line in part.lines), "")
         case doc.Facts():
             yield from table(("", ""), part.pairs, part.caption)
         case doc.Table():
-            rows = (*part.lines, *part.more) if full else part.lines
+            rows = part.lines if full else part.lines[: part.most]
             caption = None if part.caption == heading else part.caption
             yield from table(list(map(escape, part.columns)), rows, caption)
         case doc.Commands():
             yield from (f"- <code>{escape(command)}</code>: {escape(what)}" for command, what in part.lines)
             yield ""
-        case doc.Evidence() if full:
+        case cards.Card() if full:
             yield from _card(part)
-        case doc.Evidence():
-            f = part.card.finding
-            yield from (f"- {escape(f'{f.id} {words.finding_verdict(f)}: {part.card.sentence}')}", "")
+        case cards.Card():
+            f = part.finding
+            yield from (f"- {escape(f'{f.id} {words.finding_verdict(f)}: {part.sentence}')}", "")
         case doc.Findings():
-            cells = [(_mark(r), r.finding.id, r.finding.code, r.sentence) for r in part.rows]
+            marks = (words.finding_verdict(r.finding) + (" (waived)" if r.waiver else "") for r in part.rows)
+            cells = ((m, r.finding.id, r.finding.code, r.sentence) for m, r in zip(marks, part.rows, strict=True))
             yield from table(("Verdict", "Finding", "Code", "What was measured"), cells, part.title)
 
 
-def _mark(row: cards.Card) -> str:
-    return words.finding_verdict(row.finding) + (" (waived)" if row.waiver else "")
-
-
-def _items(part: doc.Items, depth: int = 0) -> Iterable[str]:
-    for line in part.lines:
-        if isinstance(line, doc.Items):
-            yield from _items(line, depth + 1)
-        else:
-            yield "  " * depth + f"- {block(line)}"
-
-
-def _card(part: doc.Evidence) -> Iterable[str]:
-    card = part.card
+def _card(card: cards.Card) -> Iterable[str]:
     finding = card.finding
     place = words.direction(finding.directions) or words.attributes(finding.attributes)
     yield from (f"### {escape(finding.id)}: {escape(place)}", "")

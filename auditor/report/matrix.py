@@ -1,4 +1,4 @@
-"""The comparisons of groups as a plot and as tables."""
+"""The comparisons of groups as tables."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from auditor.core.record import Claim, RunRecord
 from auditor.measure.claims import MIN_TEXTS, OTHERS
-from auditor.report import change_rates, charts, claimed, run_checks, words
-from auditor.report.document import Block, Cell, Chart, Section, Table, Text, section, table
-from auditor.report.first_screen import Screen, subjects
+from auditor.report import change_rates, claimed, run_checks, words
+from auditor.report.document import Block, Cell, Section, Table, Text, Value, section, table
+from auditor.report.first_screen import subjects
 
 Names = Mapping[tuple[str, str], str]
 TITLES = {
@@ -19,35 +19,23 @@ TITLES = {
     "interaction": "Interactions: two attributes together beyond each alone",
 }
 FIRST = 12  # comparisons of a family that a page does not fold away
-DRAWN = 18  # lines of a plot, and of one attribute of a model
-DRAWN_EACH = 4
 
 
 def sections(record: RunRecord) -> Iterator[Section]:
     """Every comparison of a run that makes claims, in one table for each family."""
-    if record.claims:
-        claims = [c for c in record.claims if c.verdict != "not_tested" and c.texts >= MIN_TEXTS]
-        blocks = [*_tables(record, claims, subjects(claims))] or [
-            Text("No two groups were compared on six texts or more.")
-        ]
-        yield replace(section("matrix", "By attribute", blocks, short="Attributes", brief=True), whole=True)
-
-
-def plot(screen: Screen, rows: int = DRAWN, each: int = DRAWN_EACH) -> Iterator[Chart]:
-    """The forest plot: one line for each comparison, its interval around zero."""
-    strips = []
-    for row in screen.chosen(rows, each):
-        if (effect := screen.drawn(row)) is not None:
-            name = f"{row.name} ({row.model})" if row.model else row.name
-            figures = f"{claimed.net(row.claim)}, {claimed.verdict(row.claim)}"
-            strips.append(
-                (": ".join(filter(None, (name, row.label))), claimed.net(row.claim), effect, row.claim.verdict, figures)
-            )
-    if strips:
-        deltas = {row.claim.delta for row in screen.rows if row.claim.delta}
-        title = words.sentence(screen.axis).rstrip(".")
-        drawn = charts.net(strips, name="net", title=title, delta=max(deltas, default=None))
-        yield Chart(drawn, " ".join(filter(None, (f"{title}.", words.text("net_marks"), screen.note))))
+    if not record.claims:
+        return
+    claims = [c for c in record.claims if c.verdict != "not_tested" and c.texts >= MIN_TEXTS]
+    claims.sort(key=lambda c: (words.RANK[c.verdict], claimed.order(c)))
+    names = subjects(claims)
+    blocks: list[str | Block] = [
+        _contrasts(record, family, [c for c in claims if c.family == family], names)
+        for family in sorted({c.family for c in claims}, key=lambda family: (family != "net", family))
+    ]
+    for kind in (kind for kind in words.VERDICTS if any(c.verdict == kind for c in claims)):
+        blocks.append(Text(f"{words.verdict(kind)}: {words.named('verdicts')[kind]}", tone="meta"))
+    none = "No two groups were compared on six texts or more."
+    yield replace(section("matrix", "By attribute", blocks or none, short="Attributes", brief=True), whole=True)
 
 
 def pair(record: RunRecord, claim: Claim) -> str:
@@ -71,28 +59,12 @@ def cell(claim: Claim, sub: str = "") -> Cell:
     return Cell(text=claimed.net(claim), mark=claimed.verdict(claim), kind=claim.verdict, sub=sub)
 
 
-def _tables(record: RunRecord, claims: Sequence[Claim], names: Names) -> Iterator[Block]:
-    families: dict[str, list[Claim]] = {}
-    for claim in sorted(claims, key=lambda c: (words.RANK[c.verdict], claimed.order(c))):
-        families.setdefault(claim.family, []).append(claim)
-    for family in sorted(families, key=lambda family: (family != "net", family)):
-        yield _contrasts(record, TITLES.get(family, "Every comparison of groups"), families[family], names)
-    for kind in (kind for kind in words.VERDICTS if any(c.verdict == kind for c in claims)):
-        yield Text(f"{words.verdict(kind)}: {words.named('verdicts')[kind]}", tone="meta")
-
-
-def _contrasts(record: RunRecord, title: str, claims: Sequence[Claim], names: Names) -> Table:
+def _contrasts(record: RunRecord, family: str, claims: Sequence[Claim], names: Names) -> Table:
     several, levels = len(set(names.values())) > 1, any(c.shares is not None for c in claims)
     labels = {c.label for c in claims if c.shares is not None}
     share = f"“{words.visible(labels.pop(), newlines=False)}”" if len(labels) == 1 and labels != {""} else "Share"
-    columns = [
-        "Attribute",
-        share if levels else "Groups",
-        *(["Model"] if several else []),
-        "Texts",
-        "Net difference (95 %)",
-        "Verdict",
-    ]
+    model = ["Model"] if several else []
+    columns = ["Attribute", share if levels else "Groups", *model, "#Texts", "Net difference (95 %)", "Verdict"]
     known = record.vocabulary.groups
     lines = (
         (
@@ -100,19 +72,14 @@ def _contrasts(record: RunRecord, title: str, claims: Sequence[Claim], names: Na
             (claimed.levels(c, known.get(c.attribute)) or pair(record, c))
             + (f", “{c.label}”" if share == "Share" and c.label else ""),
             *((names[c.model, c.format],) if several else ()),
-            words.count(c.texts),
+            c.texts,
             claimed.net(c),
             Cell(mark=claimed.verdict(c), kind=c.verdict, sub=claimed.reason(c)),
         )
         for c in claims
     )
-    left = ("further comparison", "further comparisons")
-    return table(title, columns, lines, right=["Texts"], most=FIRST, left=left)
-
-
-def key(claim: Claim) -> tuple[object, ...]:
-    """What makes claims of two runs the same."""
-    return claim.family, claim.attribute, tuple(sorted(claim.groups)), claim.label, claim.model, claim.format
+    title = TITLES.get(family, "Every comparison of groups")
+    return table(title, columns, lines, most=FIRST, of="comparison")
 
 
 # -- how often answers changed at all ---------------------------------------------------------------------
@@ -122,25 +89,19 @@ def rate_table(rates: change_rates.Rates, rows: Sequence[change_rates.Rate], cap
     """Draw one line for each rate, then what the same prompt asked again did."""
     further = {"Placebo": [r.placebo for r in rows], "Hidden": [r.hidden for r in rows]}
     shown = {title: values for title, values in further.items() if any(values)}
-    lines: list[tuple[str | Cell, ...]] = [
-        (
-            words.attributes(r.attributes),
-            r.name,
-            words.interval(r.rate),
-            *(words.interval(values[n]) if values[n] else "–" for values in shown.values()),
-            words.count(r.rate.n),
-            Cell(mark=words.verdict(r.verdict), kind=r.verdict),
-        )
-        for n, r in enumerate(rows)
-    ]
+    lines: list[tuple[Value, ...]] = []
+    for n, r in enumerate(rows):
+        verdict = Cell(mark=words.verdict(r.verdict), kind=r.verdict)
+        beside = (values[n] for values in shown.values())
+        lines.append((words.attributes(r.attributes), r.name, r.rate, *beside, r.rate.n, verdict))
     floors = rates.record.controls.of("noise_floor")
     for (model, _), name in rates.places.items():
         floor = floors and (floors.parts.get(model) or floors)
-        lines.append(("same prompt again", name, run_checks.noise(floor), *("",) * (len(shown) + 2)))
+        lines.append(("same prompt again", name, run_checks.result(floor or None), *("",) * (len(shown) + 2)))
     level = words.confidence(next((r.rate.level for r in rows), None))
     usual = f"Share of valid variants whose {words.noun(rates.record)} differs from that for their original"
-    columns = ("Attributes", "Model", "Changed", *shown, "Texts", "Verdict")
-    return table(f"{caption or usual}, with the {level} interval by text", columns, lines, right=["Texts"])
+    columns = ("Attributes", "Model", "Changed", *shown, "#Texts", "Verdict")
+    return table(f"{caption or usual}, with the {level} interval by text", columns, lines)
 
 
 def of_changes(record: RunRecord) -> Section:

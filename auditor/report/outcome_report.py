@@ -44,7 +44,17 @@ def build(record: RunRecord) -> doc.Document:
         note, whole = doc.Text(words.text("ll144_ranking"), "note"), doc.facts("As recorded", record.raw.get("ll144"))
         title = "First places in recorded rankings, by group (test data)"
         return doc.Document(title=title, sections=(doc.section("result", "Result", note, whole),), inert=True)
-    made: list[doc.Block] = [doc.Facts("", computed(record), grid=True)]
+    block, data = record.outcomes, record.data
+    unknown = f"{block.unknown_count:,} (sex {block.unknown_sex:,}, race/ethnicity {block.unknown_race_ethnicity:,})"
+    computed = [("Outcome", DONE[block.mode][1]), ("Unknown sex or race/ethnicity", unknown)]
+    computed.append(("Without an outcome, left out", f"{data.without_outcome:,}"))
+    if block.median is not None:
+        who = {"known": "people in the tables", "all": "all scored people"}[block.median_population or "known"]
+        computed.append(("Median score", f"{words.figure(block.median)} (one, of {block.median_n:,} {who})"))
+        computed.append(("Above it", f"{words.percent(block.overall_rate)} ({block.overall_count})"))
+        computed.append(("Tied at it", f"{words.percent(block.tie_share)} ({block.tie_count})"))
+    computed += [("File", f"{data.file}, {data.rows:,} lines"), ("SHA-256 of the file", data.sha256)]
+    made: list[doc.Block] = [doc.Facts("", tuple(computed), grid=True)]
     made += [doc.Text("Take note", "heading"), doc.Items(tuple(record.warnings))] if record.warnings else []
     return doc.Document(
         title="Rates and impact ratios by category",
@@ -87,21 +97,20 @@ def _pool(record: RunRecord, title: str, pool: Pool, i: int) -> Iterator[doc.Blo
         about = f"{TITLES[name]}{', ' + title if title else ''}"
         further = {"To left out": "ratio_to_excluded_text"} if facts.excluded_reference else {}
         further |= {"To larger": "ratio_to_steady_text"} if facts.steady_reference else {}
-        numbers = (named, "Ratio", "95 %", *further)
         lines = (
             (
                 row.category,
-                rate(row),
-                row.impact_ratio_text or "–",
+                f"{row.rate_text or '–'} ({row.x:,}/{row.n:,})",
+                row.impact_ratio_text,
                 doc.Cell(text=limits(row)),
-                *(getattr(row, name) or "–" for name in further.values()),
+                *(getattr(row, name) for name in further.values()),
                 remarks(row),
             )
             for row in rows
             if row.n
         )
-        columns, right = ("Category", *numbers, "Remarks"), [name for name in numbers if name != "95 %"]
-        yield doc.table(f"{about}: {named.lower()} and impact ratio", columns, lines, right=right)
+        columns = ("Category", f"#{named}", "#Ratio", "95 %", *(f"#{title}" for title in further), "Remarks")
+        yield doc.table(f"{about}: {named.lower()} and impact ratio", columns, lines)
         empty = [row.category for row in rows if not row.n]
         yield doc.Text(_note(facts, empty), "meta")
         drawn = charts.ratios(
@@ -130,12 +139,25 @@ def _unknown(record: RunRecord) -> Iterator[doc.Block]:
 
 def summary(record: RunRecord) -> doc.Document:
     """The sheet: what was not given is a field."""
-    own, listed = _own(record), items(record)
+    own = {} if record.responsible is None else record.responsible.pages.get("ll144", {})
+    listed, named = items(record), rate_name(record)
     missing = [e.label for e in listed if e.value is None]
     parts = []
     for i, (title, pool) in enumerate(pools(record)):
-        form = doc.form("Items of the rule", f"item-{i + 1}", (*listed, *_left_out(record, pool)))
-        parts.append(doc.Section(id=f"part-{i + 1}", title=title or "Results", blocks=(form, *_sheets(record, pool))))
+        fields, sheets = list(listed), []
+        for name, rows, _ in tables(pool):
+            for row in rows:
+                if row.excluded:  # stands in no ratio (5-301(d))
+                    rate = f"{named.lower()} {row.rate_text or '–'}"
+                    text = f"{row.category}: {row.n:,} applicants, {rate}. {row.justification}"
+                    fields.append(doc.Entry("left_out", "Left out of the impact ratios", text))
+            lines = (
+                (r.category, r.n, r.rate_text, r.impact_ratio_text or ("left out" if r.excluded else None))
+                for r in rows
+            )
+            sheets.append(doc.table(CAPTIONS[name], f"Category | #Applicants | #{named} | #Impact ratio", lines))
+        form = doc.form("Items of the rule", f"item-{i + 1}", fields)
+        parts.append(doc.Section(id=f"part-{i + 1}", title=title or "Results", blocks=(form, *sheets)))
     return doc.Document(
         title="Summary of the results of the bias audit",
         meta=" · ".join(own[key] for key in ("tool", "employer") if own.get(key)),
@@ -144,35 +166,6 @@ def summary(record: RunRecord) -> doc.Document:
         inert=True,
         bare=True,
     )
-
-
-def _own(record: RunRecord) -> dict[str, str]:
-    return {} if record.responsible is None else record.responsible.pages.get("ll144", {})
-
-
-def _left_out(record: RunRecord, pool: Pool) -> Iterator[doc.Entry]:
-    """The categories that stand in no ratio (5-301(d))."""
-    for _, rows, _ in tables(pool):
-        for row in rows:
-            if row.excluded:
-                rate = f"{rate_name(record).lower()} {row.rate_text or '–'}"
-                text = f"{row.category}: {row.n:,} applicants, {rate}. {row.justification}"
-                yield doc.Entry("left_out", "Left out of the impact ratios", text)
-
-
-def _sheets(record: RunRecord, pool: Pool) -> Iterator[doc.Table]:
-    for name, rows, _ in tables(pool):
-        lines = (
-            (
-                row.category,
-                f"{row.n:,}",
-                row.rate_text or "–",
-                row.impact_ratio_text or ("left out" if row.excluded else "–"),
-            )
-            for row in rows
-        )
-        columns = f"Category | #Applicants | #{rate_name(record)} | #Impact ratio"
-        yield doc.table(CAPTIONS[name], columns, lines)
 
 
 def items(record: RunRecord) -> tuple[doc.Entry, ...]:
@@ -232,42 +225,10 @@ def rate_name(record: RunRecord) -> str:
     return DONE[record.outcomes.mode][0]
 
 
-def computed(record: RunRecord) -> tuple[tuple[str, str], ...]:
-    """What the figures rest on."""
-    block, data = record.outcomes, record.data
-    unknown = f"{block.unknown_count:,} (sex {block.unknown_sex:,}, race/ethnicity {block.unknown_race_ethnicity:,})"
-    median: tuple[tuple[str, str], ...] = ()
-    if block.median is not None:
-        who = {"known": "people in the tables", "all": "all scored people"}[block.median_population or "known"]
-        median = (
-            ("Median score", f"{words.figure(block.median)} (one, of {block.median_n:,} {who})"),
-            ("Above it", f"{words.percent(block.overall_rate)} ({block.overall_count})"),
-            ("Tied at it", f"{words.percent(block.tie_share)} ({block.tie_count})"),
-        )
-    return (
-        ("Outcome", DONE[block.mode][1]),
-        ("Unknown sex or race/ethnicity", unknown),
-        ("Without an outcome, left out", f"{data.without_outcome:,}"),
-        *median,
-        ("File", f"{data.file}, {data.rows:,} lines"),
-        ("SHA-256 of the file", data.sha256),
-    )
-
-
 def how(record: RunRecord) -> tuple[str, ...]:
     """The method in sentences."""
     done, interval = DONE[record.outcomes.mode][1], "MOVER-R of Clopper–Pearson limits"
     return tuple(text.format(done=done, interval=interval) for text in words.lines("ll144_how"))
-
-
-def rate(row: Category) -> str:
-    """``47.0 % (555/1181)``."""
-    return f"{row.rate_text or '–'} ({row.x:,}/{row.n:,})"
-
-
-def p_value(value: float | None) -> str:
-    """Two significant digits, never 0, and 1 where it rounds to it."""
-    return "1" if value is not None and value >= 0.995 else words.p_value(value)
 
 
 def remarks(row: Category) -> doc.Cell:
@@ -287,7 +248,7 @@ def _note(facts: TableFacts, empty: Sequence[str]) -> str:
     """Return the test of a whole table, what was left out, and which categories hold nobody."""
     text = f"People in the table: {facts.n:,}."
     if facts.omnibus_p is not None:
-        p = p_value(facts.omnibus_p)
+        p = "1" if facts.omnibus_p >= 0.995 else words.p_value(facts.omnibus_p)
         text += f" All rates equal: chi-square p {f'< {p[1:]}' if p.startswith('<') else f'= {p}'}."
     if facts.excluded_reference:
         text += (
@@ -305,25 +266,20 @@ def _note(facts: TableFacts, empty: Sequence[str]) -> str:
 # -- what the tables say, in sentences -------------------------------------------------------------------------
 
 
-def sentences(record: RunRecord) -> list[str]:
-    """Return what each table shows, the lowest ratio first."""
-    out = []
+def sentences(record: RunRecord) -> Iterator[str]:
+    """Say what each table shows, the lowest ratio first."""
     for title, pool in pools(record):
-        said = sorted(_results(record, pool), key=lambda one: one[0])
-        out += [f"{title}: {text}" if title else text for _, text in said]
-    return out
-
-
-def _results(record: RunRecord, pool: Pool) -> Iterator[tuple[float, str]]:
-    """The lowest ratio of each table, and its sentences."""
-    for name, rows, facts in tables(pool):
-        rated = [r for r in rows if r.impact_ratio is not None and r.category != facts.reference]
-        best = next((r for r in rows if r.category == facts.reference), None)
-        low = min(rated, key=lambda r: r.impact_ratio or 0.0, default=None)
-        if low is None or best is None:
-            yield 2.0, f"{TITLES[name]}: no impact ratio is computable."
-        else:
-            yield low.impact_ratio or 0.0, " ".join(_result(record, facts, low, best, rated))
+        said = []
+        for name, rows, facts in tables(pool):
+            rated = [r for r in rows if r.impact_ratio is not None and r.category != facts.reference]
+            best = next((r for r in rows if r.category == facts.reference), None)
+            low = min(rated, key=lambda r: r.impact_ratio or 0.0, default=None)
+            if low is None or best is None:
+                said.append((2.0, f"{TITLES[name]}: no impact ratio is computable."))
+            else:
+                said.append((low.impact_ratio or 0.0, " ".join(_result(record, facts, low, best, rated))))
+        for _, text in sorted(said, key=lambda one: one[0]):
+            yield f"{title}: {text}" if title else text
 
 
 def _result(
@@ -331,7 +287,12 @@ def _result(
 ) -> Iterator[str]:
     """How often people of the lowest ratio were selected, next to the best placed; then how sure that is."""
     share, small = low.impact_ratio or 0.0, ", which is very small" if facts.steady_reference else ""
-    yield f"{_did(record, low)}, {_of_rate(share)} the rate of the best-placed group{small}."
+    mode = record.outcomes.mode
+    done = f"{'scored' if mode == 'scoring' else words.verb(low.x, 'was', 'were')} {DONE[mode][1]}"
+    did = f"{low.x:,} of {low.n:,} {people(low.category)} ({words.percent(low.rate, 0)}) {done}"
+    near = min(FRACTIONS, key=lambda fraction: abs(fraction - share))
+    part = f"about {FRACTIONS[near]}" if abs(near - share) <= 0.02 else f"{words.percent(share, 0)} of"
+    yield f"{did}, {part} the rate of the best-placed group{small}."
     yield f"Best placed: {people(best.category)}, {best.x:,} of {best.n:,} ({words.percent(best.rate, 0)})."
     ratio = f"The impact ratio is {low.impact_ratio_text}"
     if low.interval is not None:
@@ -366,20 +327,6 @@ def people(category: str) -> str:
     if race == "Two or More Races":
         return f"{noun} of two or more races"
     return f"{race.replace('Black or African American', 'Black')} {noun}".strip()
-
-
-def _did(record: RunRecord, row: Category) -> str:
-    """``6 of 42 Black women (14 %) were selected``."""
-    who, rate = people(row.category), f"({words.percent(row.rate, 0)})"
-    mode = record.outcomes.mode
-    done = f"{'scored' if mode == 'scoring' else words.verb(row.x, 'was', 'were')} {DONE[mode][1]}"
-    return f"{row.x:,} of {row.n:,} {who} {rate} {done}"
-
-
-def _of_rate(ratio: float) -> str:
-    """``about a fifth of``, or the percentage where no simple fraction is near."""
-    near = min(FRACTIONS, key=lambda share: abs(share - ratio))
-    return f"about {FRACTIONS[near]}" if abs(near - ratio) <= 0.02 else f"{words.percent(ratio, 0)} of"
 
 
 def limit(value: float) -> str:

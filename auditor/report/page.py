@@ -22,7 +22,7 @@ _UNBROKEN = "\ud800"
 class Page:
     """Collects lines of one report, of at least 40 columns: everything laid out here is made visible first."""
 
-    def __init__(self, *, width: int, encoding: str, color: bool) -> None:
+    def __init__(self, *, width: int = 100, encoding: str = "utf-8", color: bool = False) -> None:
         self.width, self.encoding, self.color = max(40, width), encoding, color
         self._file = StringIO()
         self._console = Console(

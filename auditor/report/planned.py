@@ -11,14 +11,13 @@ from auditor.report import words
 from auditor.text import languages
 
 
-def lines(expected: Plain | ExpectedRows | ExpectedTexts | None) -> list[str]:
-    """Return sentences about what a plan is expected to ask and to show; plain as a frozen plan holds it."""
-    if isinstance(expected, Mapping) and expected:
-        rows = expected.get("kind") == "rows"
-        expected = part(expected, ExpectedRows) if rows else part(expected, ExpectedTexts)
-    if isinstance(expected, ExpectedRows):
-        return _rows(expected)
-    return _texts(expected) if isinstance(expected, ExpectedTexts) else []
+def lines(expected: Plain | None) -> list[str]:
+    """Return sentences about what a plan is expected to ask and to show, as a frozen plan holds it."""
+    if not expected:
+        return []
+    if expected.get("kind") == "rows":
+        return _rows(part(expected, ExpectedRows))
+    return _texts(part(expected, ExpectedTexts))
 
 
 def frozen(record: RunRecord) -> list[str]:
@@ -28,16 +27,13 @@ def frozen(record: RunRecord) -> list[str]:
     expected = lines(record.frozen.expected)
     if not expected:
         return ["The frozen plan says nothing about the number of cases, nor about the effect that can be seen."]
-    return ["This was worked out before the run.", *expected, _came(record)]
-
-
-def _came(record: RunRecord) -> str:
     counts = record.counts
     made = [(counts.cases, "case", ""), (counts.variants, "variant", ""), (counts.valid, "valid variant", "")]
     if record.tabular is not None:
         made = [(counts.generated, "case", ""), (counts.evaluations, "row asked about", "rows asked about")]
     counted = [words.plural(n, *noun) for n, *noun in made if n is not None]
-    return f"The run had {words.listing([*counted, *filter(None, [words.asked(counts)])])}."
+    came = f"The run had {words.listing([*counted, *filter(None, [words.asked(counts)])])}."
+    return ["This was worked out before the run.", *expected, came]
 
 
 def _texts(expected: ExpectedTexts) -> list[str]:
@@ -68,8 +64,13 @@ def reached(power: Power) -> list[str]:
             "answers. Last columns: calls about the attribute that show 1, 2 and 5 points (–: no number of texts "
             "does):",
             f"  {'attribute':<13}{'groups':<20}{'texts':>6}{'points':>8}{'1':>10}{'2':>8}{'5':>7}",
-            *(_reach(clearest[name]) for name in dict.fromkeys(c.attribute for c in claims) if name in clearest),
         ]
+        for claim in (clearest[name] for name in dict.fromkeys(c.attribute for c in claims) if name in clearest):
+            calls = [words.count(claim.calls.get(target)) for target in ("0.01", "0.02", "0.05")]
+            out.append(
+                f"  {claim.attribute[:12]:<13}{' / '.join(claim.groups)[:19]:<20}{claim.texts:>6,}"
+                f"{100 * (claim.smallest or 0.0):>8.1f}{calls[0]:>10}{calls[1]:>8}{calls[2]:>7}"
+            )
         none = sorted({c.attribute for c in claims} - set(clearest))
         out += [f"Too few texts or words to show 30 points: {words.listing(none)}."] if none else []
     if (about := power.assumed) is not None:
@@ -80,15 +81,6 @@ def reached(power: Power) -> list[str]:
             "differences; more noise hides larger ones."
         )
     return out
-
-
-def _reach(claim: ExpectedClaim) -> str:
-    calls = [words.count(claim.calls.get(target)) for target in ("0.01", "0.02", "0.05")]
-    smallest = words.number(None if claim.smallest is None else 100 * claim.smallest, ".1f")
-    return (
-        f"  {claim.attribute[:12]:<13}{f'{claim.groups[0]} / {claim.groups[1]}'[:19]:<20}{claim.texts:>6,}"
-        f"{smallest:>8}{calls[0]:>10}{calls[1]:>8}{calls[2]:>7}"
-    )
 
 
 def _rows(expected: ExpectedRows) -> list[str]:
@@ -151,12 +143,19 @@ def asked(record: RunRecord) -> tuple[tuple[str, str], ...]:
     other = f" ({spoken})" if spoken else ""
     repeats = [f"{m}: {v.replicates}" for m, v in record.models.items() if v.replicates]
     replicates = ", ".join(repeats) or spec.replicates
+    edits, person = f"up to {words.plural(spec.order, 'attribute')} at once", words.whose(record)
+    if spec.protocol == "hinter":
+        edits += ", all occurrences of a word pair, one pair after the other"
+    elif spec.suite == "grammar":
+        edits += ", terminals of the grammar"
+    elif person:
+        edits += f", in words about {person}"
     items = [
         ("Task", str(spec.asked)),
         ("Texts", f"{spec.data or source.source or 'embedded texts'}{limit}; {texts} used{other}"),
         ("Models", ", ".join(record.models or spec.models or ["none"])),
         ("Attributes", ", ".join(attributes) or "those that the texts name"),
-        ("Edits", _edits(record)),
+        ("Edits", edits),
         ("Replicates", str(replicates) if replicates else "3 per prompt; 1 where a model is declared deterministic"),
         ("Formats", ", ".join(f for f in spec.formats if f) or "the task's default"),
         ("Parser", str(spec.parser)),
@@ -167,16 +166,6 @@ def asked(record: RunRecord) -> tuple[tuple[str, str], ...]:
     items += [("Compared", compared(record.probability))] if record.probability else []
     items += [("Bound δ", f"{100 * spec.delta:g} %")] if spec.delta is not None else []
     return tuple(items)
-
-
-def _edits(record: RunRecord) -> str:
-    spec, person = record.spec, words.whose(record)
-    order = f"up to {words.plural(spec.order, 'attribute')} at once"
-    if spec.protocol == "hinter":
-        return f"{order}, all occurrences of a word pair, one pair after the other"
-    if spec.suite == "grammar":
-        return f"{order}, terminals of the grammar"
-    return order + (f", in words about {person}" if person else "")
 
 
 def compared(section: Probability) -> str:

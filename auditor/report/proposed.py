@@ -10,12 +10,10 @@ from auditor.report import cards, run_checks, words
 from auditor.report.claimed import RATES
 
 
-def following(record: RunRecord, example: Example | None) -> tuple[tuple[str, str], ...]:
-    """Return (command, what it gives), the example of the first screen first; nothing where no run folder exists."""
-    return () if record.id == "in-memory" else tuple(_following(record, example))
-
-
-def _following(record: RunRecord, example: Example | None) -> Iterator[tuple[str, str]]:
+def following(record: RunRecord, example: Example | None) -> Iterator[tuple[str, str]]:
+    """Yield (command, what it gives), the example of the first screen first; nothing where no run folder exists."""
+    if record.id == "in-memory":
+        return
     run, unread = words.run_name(record), run_checks.variant(record)
     if record.status == "partial" and not unread:
         yield f"audit resume {run}{raised(record)}", "go on; no answered prompt is asked twice"

@@ -232,7 +232,6 @@ def to_try(formats: Sequence[str], graded: Sequence[str]) -> str:
     return f"Try {words.listing([*ways, 'a larger model'], 'or')}."
 
 
-DECLARED = "not measured: the model is declared deterministic"
 FEW_SEEDS = 6
 FEW = "on fewer than six texts"
 CONTROLS = {
@@ -271,16 +270,19 @@ def control(name: str, scope: str, value: Control) -> Iterator[Line]:
         yield from control(name, f"{scope}, {key}" if scope else key, part)
     if not value.parts:
         few = value.estimate is not None and ", " in scope and value.estimate.n < FEW_SEEDS
-        yield Line(name=name, scope=scope, result=_result(value), ran=value.reason is None, few=few)
+        yield Line(name=name, scope=scope, result=result(value), ran=value.reason is None, few=few)
 
 
-def _result(value: Control) -> str:
+def result(value: Control | None) -> str:
+    """What came of a control, in words."""
+    if value is None:
+        return "not measured"
     if value.reason is not None:
         return f"not run: {value.reason}"
     if (control := value.positive) is not None:
         return f"{'seen' if control.seen else 'not seen'}: {pairs_said(control)}"
     if value.declared:
-        return DECLARED
+        return "not measured: the model is declared deterministic"
     if (rate := value.estimate) is not None:
         return f"{words.interval(rate)} · n = {words.count(rate.n)}" + (f" · {rate.note}" if rate.note else "")
     if (shift := value.shift) is not None:
@@ -289,9 +291,4 @@ def _result(value: Control) -> str:
         return f"{seen}: p = {shift.p_value:.2g} ({prompts}, {answers})"
     if value.rate is not None:
         return words.percent(value.rate) + (f" of {words.count(value.n)}" if value.n is not None else "")
-    return value.text
-
-
-def noise(value: Control | None) -> str:
-    """Return a noise floor in words."""
-    return (_result(value) if value is not None else "") or "not measured"
+    return value.text or "not measured"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from auditor.core.record import Claim, RunRecord
+from auditor.core.record import RunRecord
 from auditor.measure.claims import MIN_TEXTS, OTHERS
 from auditor.measure.comparison import Comparison, Fate
 from auditor.report import matrix, words
@@ -19,7 +19,6 @@ SIGNS = {
     "unclear": "? no difference shown",
     "untested": "– not tested",
 }
-ORDER = {name: n for n, name in enumerate(SIGNS)}
 FATES: dict[Fate, str] = {"new": "new", "gone": "gone", "kept": "in both"}
 RATES = {"text": ("How often answers changed", "Model", "Texts"), "row": ("Scores", "Score", "Rows")}
 
@@ -48,11 +47,8 @@ def runs(comparison: Comparison, records: Sequence[RunRecord] = ()) -> Document:
 
 def summary(comparison: Comparison) -> str:
     """Counts, in one sentence each for plans, rates and findings."""
-    n, changes, fates = (
-        len(comparison.plans),
-        [r.change for r in comparison.rates],
-        [f.fate for f in comparison.findings],
-    )
+    n, changes = len(comparison.plans), [r.change for r in comparison.rates]
+    fates = [f.fate for f in comparison.findings]
     return (
         f"{words.plural(n, 'setting')} {words.verb(n, 'differs', 'differ')}. Of {words.plural(len(changes), 'rate')}: "
         f"{changes.count('worse')} worse, {changes.count('better')} better, {changes.count('unclear')} without a "
@@ -65,27 +61,28 @@ def _claims(records: Sequence[RunRecord]) -> list[Section]:
     """Net differences of both runs: pairs of groups, and whatever was shown in one of them."""
     if len(records) != 2:
         return []
-    sides = [{matrix.key(c): c for c in r.claims or () if c.family == "net" and c.texts >= MIN_TEXTS} for r in records]
+    net = [[c for c in r.claims or () if c.family == "net" and c.texts >= MIN_TEXTS] for r in records]
+    sides = [{(c.attribute, frozenset(c.groups), c.label, c.model, c.format): c for c in claims} for claims in net]
     lines: list[Line] = []
     for key in dict.fromkeys((*sides[0], *sides[1])):
         both = [side.get(key) for side in sides]
         one = both[0] or sides[1][key]
         if any(c is not None and (c.verdict == "shown" or c.groups[-1:] != (OTHERS,)) for c in both):
             place = f"{one.model}, {one.format}" if one.format not in ("", "bare") else one.model
-            lines.append((one.attribute, matrix.pair(records[1], one), place, *map(_net, both)))
+            nets = (
+                Cell(text="–", sub="not compared")
+                if c is None or c.verdict == "not_tested"
+                else matrix.cell(c, sub=words.plural(c.texts, "text"))
+                for c in both
+            )
+            lines.append((one.attribute, matrix.pair(records[1], one), place, *nets))
     columns = "Attribute | Groups | Model | Before | After"
     return sheet("net", "Net differences, before and after", [words.text("compared_claims")], columns, lines)
 
 
-def _net(claim: Claim | None) -> Cell:
-    if claim is None or claim.verdict == "not_tested":
-        return Cell(text="–", sub="not compared")
-    return matrix.cell(claim, sub=words.plural(claim.texts, "text"))
-
-
 def _rates(comparison: Comparison) -> Iterator[tuple[str, ...]]:
     digits = 1 if comparison.unit == "text" else 2
-    for r in sorted(comparison.rates, key=lambda r: ORDER[r.change]):
+    for r in sorted(comparison.rates, key=lambda r: list(SIGNS).index(r.change)):
         moved = "not measured"
         if r.difference is not None:
             moved = words.span(r.difference, r.low, r.high, f"+.{digits}f", scale=100, unit=" points")
@@ -93,8 +90,7 @@ def _rates(comparison: Comparison) -> Iterator[tuple[str, ...]]:
             SIGNS[r.change],
             ", ".join(filter(None, (r.model, r.format))),
             words.attributes(r.attributes),
-            words.percent(r.before, digits),
-            words.percent(r.after, digits),
+            *(words.percent(share, digits) for share in (r.before, r.after)),
             moved,
             f"{r.n_after:,}" if r.n_before == r.n_after else f"{r.n_before:,} and {r.n_after:,}",
             r.reason if r.p_adjusted is None else words.number(r.p_adjusted),

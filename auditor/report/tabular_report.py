@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import asdict
 
@@ -36,17 +36,7 @@ def build(record: RunRecord, conditional: Iterable[doc.Section] = ()) -> doc.Doc
         name=f"Run {record.id or '–'}",
         meta=f"status: {record.status} · {started} · version {record.tool_version} · {claimed.summary(record)}",
         banners=tuple(banners),
-        sections=(
-            answer(record),
-            *_scores(record, search),
-            *_lattice(search),
-            *_findings(record),
-            *_pairs(search),
-            *conditional,
-            *_next(record),
-            _method(record, search),
-            _provenance(record, search),
-        ),
+        sections=(*measured(record), *conditional, *_further(record)),
         footer=f"SHA-256 of the record (canonical JSON): {head(record.raw)}",
     )
 
@@ -62,99 +52,82 @@ def answer(record: RunRecord) -> doc.Section:
     return doc.section("summary", "Answer", doc.Text(lead, "lead"), doc.Items(tuple(_summary(search))), brief=True)
 
 
-def _scores(record: RunRecord, search: Tabular) -> Iterator[doc.Section]:
-    meaning, lines, notes = words.named("rows_scores"), [], []
+def measured(record: RunRecord) -> Iterator[doc.Section]:
+    """Yield what a search measured and found, each only where there is something to tell."""
+    yield answer(record)
+    search, meaning, lines, notes = record.rows, words.named("rows_scores"), [], []
     for s in search.measured:
-        name, verdict = SCORES.get(s.name, s.name), _verdict(record, s)
-        line = (
-            doc.Cell(text=name, sub=s.population),
-            ", ".join(s.columns),
-            words.rate_text(s.estimate),
-            f"{s.estimate.n:,}",
-            s.estimate.method,
-            doc.Cell(mark=words.verdict(verdict), kind=verdict),
-        )
-        lines.append(line)
+        name, code = SCORES.get(s.name, s.name), f"tabular-{s.name.replace('_', '-')}"
+        about = (f for f in record.findings if (f.code, f.attributes, f.rate) == (code, s.columns, s.estimate))
+        verdict = next((f.verdict for f in about), "not_tested")
+        titled, marked = doc.Cell(text=name, sub=s.population), doc.Cell(mark=words.verdict(verdict), kind=verdict)
+        value = words.rate_text(s.estimate)
+        lines.append((titled, ", ".join(s.columns), value, s.estimate.n, s.estimate.method, marked))
         details = "; ".join(filter(None, (meaning.get(s.name), _detail(s), s.estimate.note)))
         notes.append(f"{name}, {s.population}: {details}.")
     if lines:
         caption = "Each score with its interval, the rows behind it, and how it was obtained"
         scores = doc.table(caption, "Score | Columns | Value | #Rows | Interval by | Verdict", lines)
-        title = "Minimal sets" if search.mode == "search" else "Scores"
-        yield doc.section("scores", title, scores, brief=True)
+        yield doc.section("scores", "Minimal sets" if search.mode == "search" else "Scores", scores, brief=True)
         yield doc.section("meanings", "What each score means", doc.Items(tuple(notes)))
-
-
-def _findings(record: RunRecord) -> Iterator[doc.Section]:
+    if search.lattice:
+        caption = (
+            "Rows whose label changes when a set of columns changes, and those that no smaller set changes (hidden, "
+            "for two and more)"
+        )
+        columns = "Changed together | #Rows looked at | #Label changes | #Share | #No smaller set does"
+        sets = doc.table(
+            caption,
+            columns,
+            (
+                (
+                    " + ".join(s.columns),
+                    s.rows,
+                    s.changes,
+                    words.percent(s.changes / s.rows if s.rows else None),
+                    s.minimal,
+                )
+                for s in search.lattice
+            ),
+        )
+        note = words.text("lattice_finds" if search.sampling == "directed" else "lattice_first")
+        yield doc.section("lattice", "Sets of protected columns", sets, note, short="Sets")
     if rows := tuple(claimed.rows(record)):
         block = doc.Findings(f"{words.plural(len(rows), 'finding')}, in a sentence each", rows)
         shown = any(row.finding.verdict == "shown" for row in rows)
         yield doc.section("findings", "Findings", block, brief=shown)
-
-
-def _lattice(search: Tabular) -> Iterator[doc.Section]:
-    lines = (
-        (
-            " + ".join(s.columns),
-            f"{s.rows:,}",
-            f"{s.changes:,}",
-            words.percent(s.changes / s.rows if s.rows else None),
-            f"{s.minimal:,}",
-        )
-        for s in search.lattice
-    )
-    caption = (
-        "Rows whose label changes when a set of columns changes, and those that no smaller set changes (hidden, for "
-        "two and more)"
-    )
-    columns = "Changed together | #Rows looked at | #Label changes | #Share | #No smaller set does"
-    note = words.text("lattice_finds" if search.sampling == "directed" else "lattice_first")
-    if search.lattice:
-        yield doc.section(
-            "lattice", "Sets of protected columns", doc.table(caption, columns, lines), note, short="Sets"
-        )
-
-
-def _pairs(search: Tabular) -> Iterator[doc.Section]:
-    caption = "No smaller change of the protected columns changes the label of the first row"
-    columns, left = "Changed | Label | The same in both rows", ("further pair", "further pairs")
-    pairs = doc.table(caption, columns, map(pair, _varied(search.pairs)), most=MAX_PAIRS, left=left)
-    if pairs.lines:
+    if search.pairs:
+        caption = "No smaller change of the protected columns changes the label of the first row"
+        seen: Counter[str] = Counter()
+        ranked = []  # first those that change different columns, and different values of them
+        for line in map(pair, search.pairs):
+            ranked.append((seen[line[0]], line))
+            seen[line[0]] += 1
+        columns, ordered = "Changed | Label | The same in both rows", sorted(ranked, key=lambda entry: entry[0])
+        pairs = doc.table(caption, columns, (line for _, line in ordered), most=MAX_PAIRS, of="pair")
         yield doc.section("pairs", PAIRS, pairs, short="Pairs")
 
 
-def _next(record: RunRecord) -> Iterator[doc.Section]:
+def _further(record: RunRecord) -> Iterator[doc.Section]:
+    """What to do next, and how it was done."""
+    search, raw = record.rows, record.raw.get("tabular") or {}
     run, first = words.run_name(record), min(record.findings, key=lambda f: f.verdict != "shown", default=None)
-    lines = (
+    commands = (
         *(() if first is None else ((f"audit show {run} {first.id}", "its figure and pairs of rows"),)),
         (f"audit report {run} --full", "all that was measured"),
         (f"audit report {run} --format html", "the full report, one file"),
     )
     if record.id:
-        yield doc.section("next", "Next", doc.Commands(lines), brief=True)
-
-
-def _method(record: RunRecord, search: Tabular) -> doc.Section:
-    raw = record.raw.get("tabular") or {}
+        yield doc.section("next", "Next", doc.Commands(commands), brief=True)
+    limits = doc.Items(words.lines("rows_limits"))
     details = [doc.facts(name.capitalize(), raw.get(name)) for name in ("counts", "options", "details")]
-    content: tuple[doc.Block, ...] = (doc.Items(words.lines("rows_limits")), *details)
-    return doc.section("method", "Method and limits", search.notes, content, short="Method", folded=True)
-
-
-def _provenance(record: RunRecord, search: Tabular) -> doc.Section:
+    yield doc.section("method", "Method and limits", search.notes, limits, details, short="Method", folded=True)
     blocks = (
         doc.facts("Versions and hashes", record.raw.get("provenance")),
         doc.facts("Schema", asdict(search.schema)),
         doc.facts("The plan", record.raw.get("spec")),
     )
-    return doc.section("provenance", "Provenance", blocks, folded=True)
-
-
-def _verdict(record: RunRecord, score: Score) -> str:
-    """The verdict of the finding that is about a score: the one with its estimate."""
-    code = f"tabular-{score.name.replace('_', '-')}"
-    about = (f for f in record.findings if (f.code, f.attributes) == (code, score.columns))
-    return next((f.verdict for f in about if f.rate == score.estimate), "not_tested")
+    yield doc.section("provenance", "Provenance", blocks, folded=True)
 
 
 def _group(rate: GroupRate) -> str:
@@ -240,17 +213,6 @@ def _changes(search: Tabular, score: Score, named: str) -> Iterator[str]:
     if left := rate.n_skipped:
         why = "break a rule of the schema" + (", or got no label" if search.answers else "")
         yield f"{words.plural(left, 'further row')} {why}: {words.verb(left, 'it is', 'they are')} in no score."
-
-
-def _varied(pairs: Sequence[RowPair]) -> list[RowPair]:
-    """The pairs so that those which come first change different columns, and different values of them."""
-    seen: Counter[str] = Counter()
-    ranked = []
-    for one in pairs:
-        changed, _, _ = pair(one)
-        ranked.append((seen[changed], one))
-        seen[changed] += 1
-    return [one for _, one in sorted(ranked, key=lambda entry: entry[0])]
 
 
 def pair(pair: RowPair) -> tuple[str, str, str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Container, Sequence
+from typing import Any, NamedTuple
 
 from auditor.core.protocols import Renderer
 from auditor.core.record import RunRecord
 from auditor.report import claimed, words
 from auditor.report import document as doc
+from auditor.report.cards import Card
 from auditor.report.finding import card
 from auditor.report.first_screen import Row, Screen
 from auditor.report.page import Page
@@ -54,8 +54,7 @@ def write(page: Page, document: doc.Document, *, full: bool = True) -> str:
         for banner in document.banners if first is None else ():
             page.paragraph(banner, first="!! ", indent="   ")
         page.paragraph(" · ".join(filter(None, (document.name, document.meta))))
-    looked_up = [s for s in document.sections if s.id in LOOKED_UP]
-    shown = [s for s in document.sections if s not in looked_up or (full and not answered)]
+    shown = [s for s in document.sections if s.id not in LOOKED_UP or (full and not answered)]
     if not full:
         shown = [s for s in shown if s.brief or s.whole] or shown
     for section in shown:
@@ -71,8 +70,10 @@ def write(page: Page, document: doc.Document, *, full: bool = True) -> str:
 
 def _section(page: Page, section: doc.Section, *, answered: bool, short: bool) -> None:
     page.heading(section.title)
-    blocks = [b for b in section.blocks if not (answered and _said(section, b))]
-    cards = [block for block in blocks if isinstance(block, doc.Evidence)]
+    blocks = section.blocks
+    if answered and section.folded:  # its first paragraph says enough of what a page folds
+        blocks = tuple(b for b in blocks if b is blocks[0] or not isinstance(b, doc.Text))
+    cards = [block for block in blocks if isinstance(block, Card)]
     left = cards[1 if short else MAX_CARDS :]
     for block in blocks:
         if block not in left:
@@ -85,11 +86,6 @@ def _section(page: Page, section: doc.Section, *, answered: bool, short: bool) -
         page.paragraph(f"{words.plural(len(left), 'further example')}: see the HTML report.")
 
 
-def _said(section: doc.Section, block: doc.Block) -> bool:
-    """Whether the first paragraph of a section that a page folds says enough of a part."""
-    return section.folded and isinstance(block, doc.Text) and block is not section.blocks[0]
-
-
 def _put(page: Page, block: doc.Block, most: int = MAX_LINES, *, short: bool = False, inside: bool = False) -> None:
     match block:
         case doc.Text(tone="heading"):
@@ -99,7 +95,8 @@ def _put(page: Page, block: doc.Block, most: int = MAX_LINES, *, short: bool = F
             if block.link:
                 page.line(f"  {block.link}")
         case doc.Items():
-            _items(page, block.lines)
+            for item in block.lines:
+                page.paragraph(item, first="· ", indent="  ")
         case doc.Facts():
             _facts(page, block.caption, block.pairs)
         case doc.Table(fields=True):
@@ -108,15 +105,15 @@ def _put(page: Page, block: doc.Block, most: int = MAX_LINES, *, short: bool = F
         case doc.Table():
             if not inside:
                 page.title(block.caption)
-            rows = (*block.lines, *block.more)
+            rows = block.lines
             lines = ([_short(cell) if short else doc.plain(cell, "\n") for cell in line] for line in rows[:most])
             page.table(block.columns, lines, block.right)
             if (left := len(rows) - most) > 0:
-                page.paragraph(f"{words.plural(left, *block.left)}: see the HTML report.")
+                page.paragraph(f"{words.plural(left, f'further {block.of}')}: see the HTML report.")
         case doc.Commands():
             page.commands(block.lines)
-        case doc.Evidence():
-            card(page, block.card)
+        case Card():
+            card(page, block)
         case doc.Findings():
             page.title(block.title)
             kept = block.rows[:most] if short else block.rows
@@ -138,36 +135,21 @@ def _facts(page: Page, caption: str, pairs: Sequence[tuple[str, str | doc.Cell |
         page.paragraph(doc.plain(value), first=f"  {name:<{widest}}  ", indent=" " * (widest + 4))
 
 
-def _items(page: Page, lines: Iterable[str | doc.Items], depth: int = 0) -> None:
-    for line in lines:
-        if isinstance(line, doc.Items):
-            _items(page, line.lines, depth + 1)
-        else:
-            page.paragraph(line, first="    " * depth + "· ", indent="    " * depth + "  ")
-
-
 # -- the answer on one screen -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
-    """How much has room: rows, rows of one attribute, notes and whether they are in full, further differences."""
+class Detail(NamedTuple):
+    """How much has room: rows, rows of one attribute, notes, further differences."""
 
-    rows: int = 24
-    each: int = 8
-    notes: int = 3
-    whole: bool = True
-    also: int = 3
-    reasons: bool = True  # what each command gives
+    rows: int
+    each: int
+    notes: int
+    also: int
 
 
-LEVELS = (
-    Detail(),
-    Detail(rows=16, each=6, whole=False),
-    Detail(rows=12, each=4, whole=False),
-    Detail(rows=10, each=3, notes=2, whole=False),
-    Detail(rows=8, each=2, notes=2, whole=False, also=1),
-    Detail(rows=4, each=1, notes=1, whole=False, also=0, reasons=False),
+# The first has whole lines, the last no reasons for its commands.
+LEVELS = tuple(
+    Detail(*most) for most in ((24, 8, 3, 3), (16, 6, 3, 3), (12, 4, 3, 3), (10, 3, 2, 3), (8, 2, 2, 1), (4, 1, 1, 0))
 )
 
 
@@ -182,9 +164,13 @@ def answer_screen(page: Page, screen: Screen) -> None:
 
 
 def _put_answer(page: Page, screen: Screen, detail: Detail) -> None:
-    page.line(screen.ran if detail.whole else page.cut(screen.ran), "bold")
+    whole = detail is LEVELS[0]
+    page.line(screen.ran if whole else page.cut(screen.ran), "bold")
     for banner in screen.banners[: detail.notes]:
-        _note(page, banner, "!! ", "yellow", whole=detail.whole or banner is screen.banners[0])
+        if whole or banner is screen.banners[0]:
+            page.paragraph(banner, first="!! ", indent="   ", style="yellow")
+        else:
+            page.line(page.cut(f"!! {banner}"), "yellow")
     if (left := len(screen.banners) - detail.notes) > 0:
         page.line(f"   + {words.plural(left, 'more note')}: --full", "yellow")
     mark = words.SYMBOLS[screen.kind]
@@ -203,15 +189,8 @@ def _put_answer(page: Page, screen: Screen, detail: Detail) -> None:
         page.paragraph(line, first="CHECKS  ", indent="        ")
     if screen.not_tested:
         page.paragraph("; ".join(screen.not_tested), first="NOT TESTED  ", indent="        ")
-    commands = screen.next if detail.reasons else [(command, "") for command, _ in screen.next]
+    commands = [(command, what if detail is not LEVELS[-1] else "") for command, what in screen.next]
     page.commands(commands, lead=" " * 8, first="DO      ")
-
-
-def _note(page: Page, text: str, first: str, style: str, *, whole: bool) -> None:
-    if whole:
-        page.paragraph(text, first=first, indent=" " * len(first), style=style)
-    else:
-        page.line(page.cut(first + text), style)
 
 
 # -- the forest plot ---------------------------------------------------------------------------------------
@@ -228,7 +207,8 @@ def forest(page: Page, screen: Screen, *, rows: int, each: int) -> None:
     alone = {place for place, n in Counter((row.model, row.name) for row in screen.rows).items() if n == 1}
     alone = {(r.model, r.name) for r in chosen if (r.model, r.name) in alone and page.size(_named(r, alone)) <= LABEL}
     labels = [_named(row, alone) for row in chosen]
-    figures = [_figures(screen, row) for row in chosen]
+    effects = [screen.drawn(row) for row in chosen]
+    figures = [claimed.net(row.claim) if e is None else e.text for row, e in zip(chosen, effects, strict=True)]
     texts = [words.count(row.claim.texts) for row in chosen]
     right = max(map(page.size, figures)) + 2 + max(5, *map(len, texts))
     widest = max(map(page.size, labels))
@@ -236,7 +216,7 @@ def forest(page: Page, screen: Screen, *, rows: int, each: int) -> None:
     plot = min(PLOT, room - min(widest, LABEL) - 1)
     plot = plot - 1 + plot % 2 if plot >= LEAST_PLOT else 0
     left = max(10, min(widest, room - plot - 1))
-    reach = _reach(screen, chosen)
+    reach = max([0.0, *(max(abs(e.low), abs(e.high)) for e in effects if e), *(r.claim.delta or 0.0 for r in chosen)])
     end = claimed.signed(screen.scale[0] * reach, 0 if screen.scale[0] * reach >= 10 else 1)
     ends = (end.replace("+", "−"), end) if 2 * len(end) + 3 <= plot and end != "0" else ("less", "more")
     axis = f"{ends[0]:<{plot // 2}}0{ends[1]:>{plot // 2}}"
@@ -244,14 +224,14 @@ def forest(page: Page, screen: Screen, *, rows: int, each: int) -> None:
     if plot:
         page.line(f"{'':{left + 3}}{axis}", "dim")
     model = name = ""
-    for row, label, figure, n in zip(chosen, labels, figures, texts, strict=True):
+    for row, label, effect, figure, n in zip(chosen, labels, effects, figures, texts, strict=True):
         if row.model != model:
             model, name = row.model, ""
             page.line(page.cut(f"  {model}"), "bold")
         if row.name != name and (row.model, row.name) not in alone:
             page.line(page.cut(f"  {row.name}"))
         name = row.name
-        strip = _strip(screen.drawn(row), screen, reach, plot, unicode=words.is_utf8(page.encoding)) if plot else ""
+        strip = _strip(effect, screen, reach, plot, unicode=words.is_utf8(page.encoding)) if plot else ""
         shown = page.padded(page.cut(label, left), left)
         numbers = page.padded(figure, right - 2 - max(5, *map(len, texts)), right=True)
         line = f"{words.SYMBOLS[row.claim.verdict]} {shown} {strip} {numbers}  {n:>5}"
@@ -269,17 +249,6 @@ def forest(page: Page, screen: Screen, *, rows: int, each: int) -> None:
 def _named(row: Row, alone: Container[tuple[str, str]]) -> str:
     """The groups of a row, after its attribute where that has no line of its own."""
     return f"{row.name}: {row.label}".removesuffix(": ") if (row.model, row.name) in alone else f"  {row.label}"
-
-
-def _figures(screen: Screen, row: Row) -> str:
-    made = screen.drawn(row)
-    return made.text if made is not None else claimed.net(row.claim)
-
-
-def _reach(screen: Screen, rows: Iterable[Row]) -> float:
-    effects = [made for row in rows if (made := screen.drawn(row)) is not None]
-    most = max((max(abs(made.low), abs(made.high)) for made in effects), default=0.0)
-    return max([most, *(row.claim.delta or 0.0 for row in rows)])
 
 
 def _strip(effect: claimed.Effect | None, screen: Screen, reach: float, width: int, *, unicode: bool) -> str:

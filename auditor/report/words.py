@@ -7,7 +7,6 @@ before it is laid out anywhere. Sentences that hang on no figure are in ``audito
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -74,11 +73,9 @@ def p_value(p: float | None) -> str:
     return "<0.0001" if p is not None and p < 0.0001 else number(p)
 
 
-def span(
-    value: float, low: float | None, high: float | None, spec: str, *, scale: float = 1, unit: str = "", lead: str = ""
-) -> str:
-    """A signed number with its interval, where it has one, and minus signs: ``−3.1 points (95 %: −5.2 to −1.0)``."""
-    between = "" if low is None or high is None else f" ({lead}{scale * low:{spec}} to {scale * high:{spec}})"
+def span(value: float, low: float | None, high: float | None, spec: str, *, scale: float = 1, unit: str = "") -> str:
+    """A signed number with its interval, where it has one, and minus signs: ``−3.1 points (−5.2 to −1.0)``."""
+    between = "" if low is None or high is None else f" ({scale * low:{spec}} to {scale * high:{spec}})"
     return f"{scale * value:{spec}}{unit}{between}".replace("-", "−")
 
 
@@ -148,12 +145,6 @@ def rate_text(estimate: Estimate) -> str:
     return interval(estimate, level=True)
 
 
-def figure_after(label: str, share: float) -> str:
-    """Return a label and its share; a word between them keeps the order where a label runs from right to left."""
-    leftwards = any(unicodedata.bidirectional(character) in ("R", "AL") for character in label)
-    return f"{label} {'in ' if leftwards else ''}{percent(share, 0)}"
-
-
 def glue(text: str) -> str:
     """Keep a figure and its ``%`` on one line, with a space that does not break."""
     return re.sub(r"(?<=\d) (?=%)", "\u00a0", text)
@@ -211,14 +202,9 @@ def places(pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     return {(m, f): f"{m}, {f}" if formats[m] > 1 and f else m for m, f in known}
 
 
-def outcome_noun(kind: str) -> str:
-    """Name a task's answers: label, decision, score, else answer."""
-    return NOUNS.get(kind, "answer")
-
-
 def noun(record: RunRecord) -> str:
-    """What the answers of a run are called, see `outcome_noun`; of probabilities what is compared is a score."""
-    return "score" if record.spec.oracle == "probability" else outcome_noun(record.spec.kind)
+    """What the answers of a run are called, by the kind of its task; of probabilities what is compared is a score."""
+    return "score" if record.spec.oracle == "probability" else NOUNS.get(record.spec.kind, "answer")
 
 
 def run_name(record: RunRecord) -> str:

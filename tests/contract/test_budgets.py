@@ -12,7 +12,7 @@ from auditor.core.plan import Plan
 
 PACKAGE = Path(__file__).resolve().parents[2] / "auditor"
 LINES = {  # of Python, and what they shall become
-    "report": 6530,  # 4,600
+    "report": 6010,  # 4,600
     "measure": 5848,  # 5,200
     "run": 6490,  # 4,600
     "models": 6035,  # 4,400

@@ -105,7 +105,7 @@ def test_a_hosted_model_is_not_asked_about_attributes_with_few_texts(monkeypatch
     few = parts.facts["too_few_texts"]
     assert few["nationality"]["texts"] == 4 < few["nationality"]["needed"]
     assert any("nationality (4 of" in event.message for event in said)
-    assert not_tested(read({"provenance": parts.facts}))[0].startswith("nationality (4 texts, ")
+    assert next(not_tested(read({"provenance": parts.facts}))).startswith("nationality (4 texts, ")
     asked = planned(plan(attributes=("gender", "nationality")), models=[slow], seeds=TEXTS).parts
     assert asked.plan.attributes == ("gender", "nationality")
     local = planned(Plan(models=("reviews",)), seeds=TEXTS).parts

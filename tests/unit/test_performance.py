@@ -12,6 +12,7 @@ from auditor.core.record import read
 from auditor.measure import answer_quality
 from auditor.measure.answer_quality import Original
 from auditor.report import also_measured
+from auditor.report.document import Table
 
 
 def rows(pairs: list[tuple[Any, Any]], **groups: str) -> list[Original]:
@@ -84,6 +85,6 @@ def section(originals: list[Original], **gold: Any) -> dict[str, Any]:
 def test_groups_of_few_texts_are_in_the_record_only(texts: int, named: list[str]) -> None:
     record = read(section(rows([("a", "a")] * texts, race="pacific_islander"), unmapped=2, examples=["7", "9"]))
     (made,) = also_measured.performance(record, {("m", "bare"): "m, bare"}, "label")
-    assert [line[1] for line in made.tables[0].lines] == named
-    assert made.tables[0].lines[0][0] == "m, bare"
-    assert "2 labels in the data name no label of the task ('7', '9') and are left out." in made.notes
+    assert [line[1] for block in made.blocks if isinstance(block, Table) for line in block.lines[: block.most]] == named
+    assert "('m, bare', 'all texts'" in str(made.blocks)
+    assert "3 of 3 gold labels name a label of the task; “7” and “9” do not." in str(made.blocks)

@@ -9,6 +9,7 @@ import pytest
 from auditor import audit
 from auditor.core.record import read
 from auditor.report import also_measured
+from auditor.report.document import Table
 from auditor.report.html import HtmlReport
 from auditor.report.terminal import TerminalReport
 
@@ -49,11 +50,14 @@ def test_both_reports_show_phases_coverage_and_bound(result: Any) -> None:
     record = result.record | {"generation": told}
     (section,) = also_measured.generated(read(record), {})
     assert section is not None
-    [phase] = section.tables[0].lines
+    notes, (made, reached) = section.blocks[:-2], section.blocks[-2:]
+    assert isinstance(made, Table)
+    assert isinstance(reached, Table)
+    [phase] = made.lines
     assert phase[1:4] == ("drawn uniformly from the sentences", "40", str(told["phases"][0]["violating_cases"]))
     covered = told["coverage"]["rand"]
-    assert section.tables[1].lines[0][1].startswith(f"{covered['terminals_covered']} of ")
-    assert f"{bound['population']:,} sentences" in section.notes[1]
+    assert str(reached.lines[0][1]).startswith(f"{covered['terminals_covered']} of ")
+    assert f"{bound['population']:,} sentences" in str(notes[1])
     for page in pages(result, record):
         assert "Generated cases" in page
         assert "drawn without replacement" in " ".join(page.split()).replace("\u00a0", " ")

@@ -21,7 +21,7 @@ from auditor.report import (
     run_checks,
     words,
 )
-from auditor.report.legal import facts
+from auditor.report.legal import legal_page
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ SAID: list[tuple[object, object]] = [
     (claimed.frequency(0.432, 0.6), ("43", "60", "100")),
     (claimed.frequency(0.0, 0.004), ("0", "4", "1,000")),
     (list(document.flat({"a": {"b": 1}, "c": None})), [("a.b", "1"), ("c", "not given")]),
-    (facts.period("2026-05-01T09:00:41+00:00", "2026-05-01T09:12:00+00:00"), "2026-05-01 09:00:41 to 09:12:00 UTC"),
+    (legal_page.period("2026-05-01T09:00:41+00:00", "2026-05-01T09:12:00+00:00"), "2026-05-01 09:00:41 to 09:12:00 UTC"),
     (markdown.escape("[x](https://e.org) <b>|"), "\\[x\\](https<!-- -->://e.org) &lt;b&gt;\\|"),
     (tuple(map(markdown.block, ("- x", "1. x", "    x"))), ("\\- x", "1\\. x", "x")),
     (outcome_report.people("Black or African American / Female"), "Black women"),

@@ -14,6 +14,7 @@ from auditor.core.record import read
 from auditor.core.types import Verdict
 from auditor.measure.observations import Shape
 from auditor.report import also_measured as section
+from auditor.report.document import Table
 
 
 def family(rng: random.Random, k: int, n: int, rate: float, planted: float | None = None) -> list[Tally]:
@@ -97,10 +98,12 @@ def test_the_section_marks_what_stands_out() -> None:
     rows = [Tally(family="job", token=f"t{i}", group="", n=100, errors=1) for i in range(13)]
     rows.append(Tally(family="job", token="odd", group="x_y", n=100, errors=30))
     (shown,) = section.tokens(read({"tokens": [as_record("m", "bare", "terminal", rows)]}), {("m", "bare"): "M"})
-    assert shown.tables[0].lines[0][:4] == ("M", "▲ odd", "job (x y)", "100")
-    assert len(shown.tables[0].lines) == section.MAX_TOKENS
-    assert len(shown.tables[0].more) == 4
-    assert "1 of 14 words stand out" in shown.notes[1]
+    (*notes, ranking) = shown.blocks
+    assert isinstance(ranking, Table)
+    assert ranking.lines[0][:4] == ("M", "▲ odd", "job (x y)", "100")
+    assert ranking.most == section.MAX_TOKENS
+    assert len(ranking.lines) == section.MAX_TOKENS + 4
+    assert "1 of 14 words stand out" in str(notes[1])
     assert not list(section.tokens(read({}), {}))
 
 

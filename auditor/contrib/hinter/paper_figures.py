@@ -24,7 +24,7 @@ def blocks(record: RunRecord) -> Iterator[Block]:
     if (counted := record.hinter_figures) is None:
         return
     rows = counted.models | ({ALL: counted.all} if len(counted.models) > 1 else {})
-    noun = words.outcome_noun(record.spec.kind or "classification")
+    noun = words.NOUNS.get(record.spec.kind or "classification", "answer")
     yield _pairs(record, rows, noun)
     yield _orders(rows, noun)
     yield _alone(rows, noun)

@@ -36,11 +36,6 @@ class Form:
         """Names of the fields that somebody filled in."""
         return frozenset(e.key for e in (*self.fields, *self.signature) if e.value is not None)
 
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Labels of those that nobody did."""
-        return tuple(e.label for e in (*self.fields, *self.signature) if e.value is None)
-
 
 def form(record: RunRecord, page: str, own: Mapping[str, str]) -> Form:
     """The fields of the page of a framework, with what was filled in; ``own`` are those that it alone has."""

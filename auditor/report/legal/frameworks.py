@@ -113,34 +113,12 @@ class Framework(Part):
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """One clause for one record: its level, why that is not higher, and the sections that hold something for it."""
+    """One clause for one record: its level, why that is not higher, and the sections with what is given."""
 
-    framework: Framework
     clause: Clause
     level: Level
     lacking: tuple[str, ...]
     sections: tuple[str, ...]
-
-    @property
-    def read(self) -> str:
-        """How, from what and when the clause was read, in words."""
-        key = self.clause.source or next(iter(self.framework.sources))
-        return f"{READ[self.clause.read]}: {key}, {self.clause.consulted or self.framework.consulted}"
-
-    @property
-    def gives(self) -> str:
-        """What is given, and what is lacking for more."""
-        why = "; ".join(self.lacking)
-        if not why:
-            return self.clause.gives
-        if self.level == "not_covered":
-            return f"Nothing here: {why}. Otherwise: {self.clause.gives}"
-        return f"{self.clause.gives} Lacking: {why}."
-
-    @property
-    def links(self) -> tuple[tuple[str, str], ...]:
-        """(id, title) of the sections with what is given; empty where nothing is."""
-        return () if self.level == "not_covered" else tuple((s, SECTIONS[s]) for s in self.sections)
 
 
 @cache
@@ -179,5 +157,5 @@ def cross(
         if level != "not_covered" and evidence and not evidence.intersection(sections):
             level = "not_covered"
             lacking.append(NOTHING_HERE)
-        crossings.append(Crossing(framework, clause, level, tuple(lacking), sections))
+        crossings.append(Crossing(clause, level, tuple(lacking), () if level == "not_covered" else sections))
     return tuple(crossings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,18 +23,21 @@ from auditor.report import (
     also_measured,
     cards,
     change_rates,
+    charts,
     claimed,
     first_screen,
     html,
     markdown,
     matrix,
     outcome_report,
+    planned,
     run_checks,
     tabular_report,
     words,
 )
 from auditor.report import document as doc
 from auditor.report.legal import facts, fill, frameworks
+from auditor.text.languages import title as language
 
 FORMS = {"": ".html", "-md": ".md", "-json": ".json"}
 OF_OUTCOMES = "ll144"
@@ -43,6 +47,7 @@ LIMITS = {"texts": ("limits", "text_limits", "more_limits"), "rows": ("rows_limi
 LEVELS = {"direct": "bounded", "input": "", "not_covered": "not_tested"}  # verdicts that color a level
 MAX_CARDS = 6
 FIRST = 12  # lines of a table that an HTML page does not fold away
+UNKNOWN, MISSING = "not recorded", "not given"
 
 
 class LegalPage(Renderer):
@@ -76,17 +81,13 @@ class Ll144Summary(Renderer):
 
 
 @cache
-def _kind(framework: str, form: str) -> type[LegalPage]:
-    own = {"name": f"{framework}{form}", "suffix": f".{framework}{FORMS[form]}", "__doc__": LegalPage.__doc__}
-    return type("LegalPage", (LegalPage,), {"framework": framework, "form": form, **own})
-
-
 def __getattr__(name: str) -> type[LegalPage]:
     """``page_`` and the name of a format, hyphens as underscores: the id of a framework with a key of `FORMS`."""
     name = name.removeprefix("page_").replace("_", "-")
-    for form in FORMS:
+    for form, end in FORMS.items():
         if name.endswith(form) and (id := name.removesuffix(form)) in PAGES:
-            return _kind(id, form)
+            own = {"framework": id, "form": form, "name": name, "suffix": f".{id}{end}", "__doc__": LegalPage.__doc__}
+            return type("LegalPage", (LegalPage,), own)
     raise AttributeError(name)
 
 
@@ -137,16 +138,17 @@ class Page:
         self.framework, self.record, self.evidence = framework, record, evidence
         self.outcomes, self.kind = outcomes_of(record, evidence), facts.kind_of(record)
         self.form = fill.form(record, framework.id, framework.fields)
-        self.gates = facts.gates(record)
+        self.gates = tuple(facts.gates(record))
         self.grounds = facts.grounds(framework, record, self.outcomes)
         has, absent = facts.known(record, self.outcomes, self.form), facts.absent(record, self.outcomes)
         self.crossings = frameworks.cross(framework, has, absent, self.form.filled)
 
-    @property
-    def gate_notes(self) -> tuple[str, ...]:
-        """Say that a control did not hold, or was not run."""
-        banner = facts.gate_banner(self.gates)
-        return (f"Gates. {banner}",) if banner else ()
+    def gate_notes(self, end: str = "") -> Iterator[doc.Text]:
+        """Name the controls that did not hold, or were not run."""
+        states = {"Not held": "not_held", "Not run": "not_run"}
+        named = {what: [g.name.lower() for g in self.gates if g.state == state] for what, state in states.items()}
+        if said := " ".join(f"{what}: {words.listing(names)}." for what, names in named.items() if names):
+            yield doc.Text(f"Gates. {said}{end}", "note")
 
 
 def document(page: Page) -> doc.Document:
@@ -184,15 +186,42 @@ def _finding(page: Page) -> Iterator[doc.Block]:
         screen = first_screen.build(page.record, page.evidence)
         yield doc.Text(f"{words.SYMBOLS[screen.kind]} {' '.join(screen.headline)}", "lead")
         yield doc.Items((*screen.sure, *screen.also))
-        yield from matrix.plot(screen, rows=10, each=2)
+        yield from charts.net(screen, rows=10, each=2)
     notes = run_checks.banners(page.record) if page.kind == "texts" else ()
     yield from (doc.Text(note, "note") for note in notes)
-    yield from (doc.Text(f"{note} Read every figure with that in mind.", "note") for note in page.gate_notes)
+    yield from page.gate_notes(" Read every figure with that in mind.")
 
 
 def _status(page: Page) -> Iterator[doc.Block]:
+    """Say whether the page is signed, and what it is about."""
+    record, by = page.record, {entry.key: entry.value for entry in page.form.signature}
+    state = f"filled in and dated {by['date']}" if by["date"] and by["signed"] else "draft, unsigned"
+    about: dict[str, str | None] = {"Report": state}
+    if page.kind == "outcomes":
+        about["Data"] = record.data.file or ", ".join(record.data.models)
+        about["Date of the bias audit"] = record.outcomes.audit_date or MISSING
+        about["Tool"] = f"{record.tool.name} {record.tool.version}"
+    else:
+        spec, made = record.spec, record.provenance
+        about["Run"], about["State of the run"] = record.id, record.status
+        about["Models"] = ", ".join(record.models or spec.models) or spec.model
+        about["Period"] = period(made.started or UNKNOWN, made.ended or UNKNOWN)
+        about["Plan"] = f"frozen {record.frozen.frozen_at}" if record.frozen else "not frozen in advance"
+        about["Tool"] = f"llm-bias-auditor {record.tool_version or UNKNOWN}"
+        about["Holds for"] = "these models, prompts and dates; test again when any of them changes"
+    about["Responsible person"] = by["name"] or "to be filled in below"
     kept = (("Keep for", retention.text) for retention in page.framework.retention)
-    yield doc.Facts("", (*facts.status(page.record, page.form), *kept), grid=True)
+    yield doc.Facts("", (*((name, value or UNKNOWN) for name, value in about.items()), *kept), grid=True)
+
+
+def period(started: str, ended: str) -> str:
+    """Write begin and end of a run; what is no time stays as it is."""
+    try:
+        a, b = (datetime.fromisoformat(text).astimezone(UTC) for text in (started, ended))
+    except ValueError:
+        return f"{started} to {ended}"
+    end = f"{b:%H:%M:%S}" if a.date() == b.date() else f"{b:%Y-%m-%d %H:%M:%S}"
+    return f"{a:%Y-%m-%d %H:%M:%S} to {end} UTC"
 
 
 def _says(page: Page) -> Iterator[doc.Block]:
@@ -207,30 +236,85 @@ def _system(page: Page) -> Iterator[doc.Block]:
     yield doc.Text(
         "What the record knows comes first. The rest is for the responsible person; nothing of it was checked."
     )
-    if known := facts.system(page.record):
-        yield doc.Facts("From the record: what was asked for, and what answered", known)
+    known = []
+    for name, model in page.record.models.items():
+        reported = ", ".join(model.reported) or "none reported"
+        repeats = "declared deterministic" if model.deterministic else "not declared deterministic"
+        known.append((name, f"reported: {reported}; {repeats}; fingerprint {model.fingerprint or UNKNOWN}"))
+    if page.kind == "outcomes":
+        known.append(("Source of the outcomes", page.record.data.source or MISSING))
+    if known:
+        yield doc.Facts("From the record: what was asked for, and what answered", tuple(known))
     yield doc.form(words.text("legal_fields"), "field", page.form.fields)
 
 
 def _plan(page: Page) -> Iterator[doc.Block]:
-    intro, settings = facts.plan(page.record)
-    yield from (doc.Text(intro), doc.Facts("Settings", settings, grid=True))
+    """Say how far the plan was fixed in advance, its settings, and what was done otherwise."""
+    record, frozen = page.record, page.record.frozen
+    if page.kind == "outcomes":
+        said = "No plan was frozen: the tables are fixed by the rule, and the choices left open are below."
+        chosen = ("mode", "data_kind", "median_population", "partly_known")
+        settings = {name: value for name in chosen if (value := getattr(record.outcomes, name)) is not None}
+    else:
+        sha = record.provenance.plan_sha256 or UNKNOWN
+        said = words.text("plan_not_frozen").format(sha=sha)
+        if frozen:
+            by = f" by {frozen.frozen_by}" if frozen.frozen_by else ", no name given"
+            why = f"Reasons given: {words.sentence(frozen.reason)}" if frozen.reason else "No reasons were given for δ."
+            said = (
+                f"The plan was frozen {frozen.frozen_at}{by} (SHA-256 of the frozen plan {frozen.sha256}), and was in "
+                f"plan.json before the first call (SHA-256 {sha}). {why} {' '.join(planned.frozen(record))}"
+            )
+        spec = record.raw.get("spec") or {}
+        settings = {name: spec[name] for name in sorted(spec) if name not in ("models", "kind")}
+    values = [(name.replace("_", " "), planned.value(value)) for name, value in settings.items()]
+    left = [name for name, value in values if value == MISSING]
+    shown = [pair for pair in values if pair[1] != MISSING] + ([(MISSING, ", ".join(left))] if left else [])
+    yield from (doc.Text(said), doc.Facts("Settings", tuple(shown), grid=True))
     yield doc.table(
         "What each measure is, and what it says", "Measure | Is | Says", words.rows(f"{page.kind}_measures")
     )
     yield doc.Text("Deviations from the plan", "heading")
-    if deviations := facts.deviations(page.record):
-        yield doc.table("What was done otherwise than planned", "What | As planned | As run", deviations)
-    elif page.record.frozen:
+    otherwise = [*planned.deviations(record)]
+    if record.status == "partial":
+        reason = record.status_reason or "no reason was recorded"
+        otherwise.append(("End of the run", "everything planned is asked", f"stopped early: {reason}"))
+    if otherwise:
+        yield doc.table("What was done otherwise than planned", "What | As planned | As run", otherwise)
+    elif frozen:
         yield doc.Text("None was recorded.")
     else:
         yield doc.Text("No plan was frozen beforehand, so a deviation could not be seen.")
 
 
 def _materials(page: Page) -> Iterator[doc.Block]:
-    yield doc.Facts("What the figures rest on", facts.materials(page.record), grid=True)
+    """Say where texts, words and labels come from, and how many there are."""
+    record, seeds = page.record, page.record.provenance.seeds
+    if page.kind == "outcomes":
+        data, block = record.data, record.outcomes
+        made = [
+            ("File", data.file or UNKNOWN),
+            ("SHA-256 of the file", data.sha256 or UNKNOWN),
+            ("Lines", words.count(data.rows)),
+            ("Source", data.source or MISSING),
+            ("Kind of data", f"{block.data_kind} data" if block.data_kind else "not said"),
+            ("Unknown category", words.count(block.unknown_count)),
+        ]
+        if block.data_kind == "test":
+            made.append(("Why no historical data", block.test_data_reason or MISSING))
+            made.append(("How the test data were made", block.test_data_generation or MISSING))
+    elif page.kind == "rows":
+        schema = record.rows.schema
+        made = [("Table", schema.name), ("Protected columns", ", ".join(schema.protected) or "none")]
+        made.append(("Rows in the domain", schema.rows_in_domain))
+    else:
+        made = [("Texts", seeds.source or record.spec.data or "embedded texts")]
+        made.append(("Language", ", ".join(map(language, seeds.languages)) or "English"))
+    counts = () if page.kind == "outcomes" else (record.raw.get("counts") or {}).items()
+    made += [(k.replace("_", " ").capitalize(), words.count(v)) for k, v in counts if isinstance(v, int)]
+    yield doc.Facts("What the figures rest on", tuple(made), grid=True)
     by_attribute: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
-    for (name, group), own in claimed.written(page.record).items():
+    for (name, group), own in claimed.written(record).items():
         by_attribute.setdefault(name, []).append((words.group(group), own))
     lines = (
         (
@@ -292,7 +376,7 @@ def _table_of(page: Page, caption: str, findings: Sequence[Finding]) -> doc.Tabl
         for f in ranked
     )
     columns = "Finding | What was measured | Model | #p, adjusted | Verdict"
-    return doc.table(caption, columns, lines, most=FIRST, left=("further finding", "further findings"))
+    return doc.table(caption, columns, lines, most=FIRST, of="finding")
 
 
 def _accuracy(page: Page) -> Iterator[doc.Block]:
@@ -309,7 +393,7 @@ def _counterfactual(page: Page) -> Iterator[doc.Block]:
     if page.kind != "texts":
         yield doc.Text(words.text("no_texts"))
         return
-    yield from (doc.Text(note, "note") for note in page.gate_notes)
+    yield from page.gate_notes()
     yield from _rates(page, "", joint=False)
 
 
@@ -317,7 +401,7 @@ def _intersections(page: Page) -> Iterator[doc.Block]:
     if page.kind == "rows":
         yield from _of_rows(page, "lattice") or [doc.Text("No joint change was judged.")]
         return
-    yield from (doc.Text(note, "note") for note in page.gate_notes)
+    yield from page.gate_notes()
     yield doc.Text(words.text("legal_hidden"))
     yield from _rates(page, "Joint changes; hidden is the share of judged joint variants", joint=True)
     hidden = claimed.hidden(page.record)
@@ -339,13 +423,13 @@ def _rates(page: Page, caption: str, *, joint: bool) -> Iterator[doc.Block]:
 
 def _of_rows(page: Page, *names: str) -> list[doc.Block]:
     """The named sections of a search over rows."""
-    sections = {section.id: section for section in tabular_report.build(page.record).sections}
+    sections = {section.id: section for section in tabular_report.measured(page.record)}
     return [block for name in names if name in sections for block in sections[name].blocks]
 
 
 def _rows(page: Page) -> Iterator[doc.Block]:
     if page.kind == "rows":
-        yield from (doc.Text(note, "note") for note in page.gate_notes)
+        yield from page.gate_notes()
         yield from _of_rows(page, "summary", "scores", "meanings")
     else:
         yield doc.Text(words.text("no_rows"))
@@ -369,29 +453,24 @@ def _impact(page: Page) -> Iterator[doc.Block]:
 
 
 def _evidence(page: Page) -> Iterator[doc.Block]:
-    if chosen := list(_examples(page)):
+    """Hidden findings, sets of attributes whose claims were shown, and single examples, in this order."""
+    chosen: list[Finding] = []
+    if page.kind == "texts" and page.evidence is not None:
+        shown = [f for f in page.record.findings if f.kind == "claim" and f.verdict == "shown" and f.exemplars]
+        sets = [f for f in shown if not f.directions and not f.code.startswith(("DIR", "REF"))]
+        single = [f for f in page.record.findings if f.kind == "violation"]
+        chosen = [*claimed.hidden(page.record)[: MAX_CARDS // 2], *sets[: MAX_CARDS // 2], *single]
+    if chosen:
         yield doc.Text(
             "Examples, those first that were shown. They illustrate and prove no rate. All prompts and answers are in "
             f"the run folder; audit verify {words.run_name(page.record)} finds any line that was changed, removed or "
             "moved."
         )
-        yield from chosen
+        rows = (claimed.card_of(page.record, f) for f in chosen[:MAX_CARDS])
+        yield from (cards.with_evidence(row, page.evidence, page.record) for row in rows)
     else:
         pairs = _of_rows(page, "pairs") if page.kind == "rows" else []
         yield from pairs or [doc.Text("No example was recorded.")]
-
-
-def _examples(page: Page) -> Iterator[doc.Evidence]:
-    """Hidden findings, sets of attributes whose claims were shown, and single examples, in this order."""
-    if page.kind != "texts" or page.evidence is None:
-        return
-    sets = [f for f in page.record.findings if f.kind == "claim" and f.verdict == "shown" and f.exemplars]
-    sets = [f for f in sets if not f.directions and not f.code.startswith(("DIR", "REF"))]
-    single = [f for f in page.record.findings if f.kind == "violation"]
-    chosen = [*claimed.hidden(page.record)[: MAX_CARDS // 2], *sets[: MAX_CARDS // 2], *single]
-    for f in chosen[:MAX_CARDS]:
-        row = claimed.card_of(page.record, f)
-        yield doc.Evidence(cards.with_evidence(row, page.evidence, page.record))
 
 
 def _response(page: Page) -> Iterable[doc.Block]:
@@ -403,17 +482,17 @@ def _crosswalk(page: Page) -> Iterator[doc.Block]:
     framework, short = page.framework, words.named("legal_short")
     yield doc.Text(f"{framework.text}; consulted {framework.consulted}. {framework.how}")
     yield doc.Items(framework.notes)
-    lines = (
-        (
-            c.clause.ref,
-            c.clause.asks,
-            doc.Cell(mark=frameworks.LEVELS[c.level], kind=LEVELS[c.level]),
-            c.gives,
-            doc.Cell(links=tuple((id, short.get(id, title)) for id, title in c.links)) if c.links else "–",
-            c.read,
-        )
-        for c in page.crossings
-    )
+    lines = []
+    for c in page.crossings:
+        clause, gives, why = c.clause, c.clause.gives, "; ".join(c.lacking)
+        if why:
+            nothing = c.level == "not_covered"
+            gives = f"Nothing here: {why}. Otherwise: {gives}" if nothing else f"{gives} Lacking: {why}."
+        links = tuple((s, short.get(s, frameworks.SECTIONS[s])) for s in c.sections)
+        source = clause.source or next(iter(framework.sources))
+        read_from = f"{frameworks.READ[clause.read]}: {source}, {clause.consulted or framework.consulted}"
+        level = doc.Cell(mark=frameworks.LEVELS[c.level], kind=LEVELS[c.level])
+        lines.append((clause.ref, clause.asks, level, gives, doc.Cell(links=links) if links else None, read_from))
     caption = (
         "Per clause: direct evidence, input to somebody's own assessment, or not covered. What a clause "
         "asks is put in our own words"
@@ -437,9 +516,33 @@ def _statistics(page: Page) -> Iterator[doc.Block]:
 
 
 def _provenance(page: Page) -> Iterator[doc.Block]:
-    yield doc.Facts("SHA-256 of what shaped the run", facts.hashes(page.record))
+    """Give the hashes of everything that shapes a run; of what a record lacks it is said."""
+    record, made, texts = page.record, page.record.provenance, page.kind == "texts"
+    if page.kind == "outcomes":
+        rows = [("File of outcomes", record.data.sha256 or UNKNOWN)]
+    else:
+        known = (
+            ("Plan (plan.json)", made.plan_sha256, True),
+            ("Frozen plan", record.frozen and record.frozen.sha256, False),
+            ("Task with its prompts", made.task_sha256, texts),
+            ("Texts", made.seeds.sha256, texts),
+            ("Rows", made.rows and made.rows.sha256, not texts),
+            ("Profile", made.profile and made.profile.sha256, False),
+            ("Parser", made.parser and made.parser.sha256, texts),
+            ("Grammar", made.grammar and made.grammar.sha256, False),
+            ("Code of the tool", made.code and made.code.sha256, True),
+        )
+        rows = [(name, value or UNKNOWN) for name, value, needed in known if value or needed]
+        words_of = ((f"Dictionary {one.attribute} {one.name}".rstrip(), one.sha256) for one in made.dictionaries)
+        rows += [(name, value or UNKNOWN) for name, value in words_of]
+        rows += [("Dictionaries", UNKNOWN)] if texts and not made.dictionaries else []
+        rows += [("Schema", record.rows.schema.sha256)] if page.kind == "rows" else []
+        rows += [
+            (f"{file}, last of {words.count(end.records)} records", end.hash) for file, end in record.journal.items()
+        ]
+    yield doc.Facts("SHA-256 of what shaped the run", tuple(rows))
     yield doc.Text(
-        f"To check: audit verify {words.run_name(page.record)} recomputes the chain of every journal from the plan on. "
+        f"To check: audit verify {words.run_name(record)} recomputes the chain of every journal from the plan on. "
         "It names every line that was changed, moved or removed."
     )
 
