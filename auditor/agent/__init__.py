@@ -11,22 +11,25 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from auditor.agent import figures
 from auditor.agent import session as sessions
 from auditor.agent.goal import Goal, parse
 from auditor.agent.goal import read as read_goal
-from auditor.agent.session import TEXTS, Changed, Session, Step
+from auditor.agent.rules import Rules
+from auditor.agent.session import TEXTS, Changed, Session
 from auditor.agent.settings import Settings
 from auditor.agent.values import Record, plain
 from auditor.core.errors import ConfigError, UserError
 from auditor.core.protocols import Observer
 from auditor.core.shown import plural
-from auditor.core.types import Progress
+from auditor.run.state import silent
+from auditor.store.disk import read_texts
 
 if TYPE_CHECKING:
     from auditor.report.document import Document
@@ -34,15 +37,12 @@ if TYPE_CHECKING:
 __all__ = ["AgentResult", "Goal", "load", "outline", "parse", "read_goal", "resume", "run", "serve"]
 
 
-def _silent(event: Progress) -> None:
-    """Observe nothing."""
-
-
 class AgentResult:
     """A finished (or cut-off) session: the record of ``session.json`` and the steps of the folder ``path``."""
 
-    def __init__(self, session: Record, steps: Sequence[Step], path: Path) -> None:
-        self.session, self.steps, self.path = session, tuple(steps), path
+    def __init__(self, session: Record, path: Path) -> None:
+        self.session, self.path = session, path
+        self.steps = tuple(sessions.steps(path))
 
     @property
     def record(self) -> dict[str, Any]:
@@ -111,10 +111,10 @@ def load(path: str | Path) -> AgentResult:
     record = sessions.read(Path(path))
     if record.status == "running":
         record.status, record.status_reason = "interrupted", "the session was cut off, or is still running"
-    return AgentResult(record, sessions.steps(Path(path)), Path(path))
+    return AgentResult(record, Path(path))
 
 
-def run(goal: str, *, observe: Observer = _silent, **options: Any) -> AgentResult:
+def run(goal: str, *, observe: Observer = silent, **options: Any) -> AgentResult:
     """Plan audits for a goal, run them, look closer where it pays, and write the report.
 
     Parameters
@@ -134,10 +134,10 @@ def run(goal: str, *, observe: Observer = _silent, **options: Any) -> AgentResul
     UserError
         The goal cannot be read, or nothing could be asked.
     """
-    return _conclude(Settings.of(goal, **options), _by_rules, observe)
+    return _conclude(Settings.of(goal, **options), lambda session: Rules(session).go(), observe)
 
 
-def serve(goal: str, *, observe: Observer = _silent, **options: Any) -> AgentResult:
+def serve(goal: str, *, observe: Observer = silent, **options: Any) -> AgentResult:
     """Let the client of a Model Context Protocol server on stdin and stdout plan; ``options`` are those of `run`.
 
     Raises
@@ -152,7 +152,7 @@ def serve(goal: str, *, observe: Observer = _silent, **options: Any) -> AgentRes
     return _conclude(Settings.of(goal, planner=tools.PLANNER, **options), tools.serve, observe)
 
 
-def resume(path: str | Path, *, model: object = None, observe: Observer = _silent) -> AgentResult:
+def resume(path: str | Path, *, model: object = None, observe: Observer = silent) -> AgentResult:
     """Resume a session that was cut off, in the folder where it was started.
 
     A run that was cut off is finished, nothing that was answered is asked again, and what was used counts against the
@@ -165,8 +165,6 @@ def resume(path: str | Path, *, model: object = None, observe: Observer = _silen
     RunFolderError
         It is no session, was changed, another process writes it, or texts, task, model or version are others.
     """
-    from auditor.store.disk import read_texts
-
     path = Path(path)
     record, options = sessions.unfinished(path)
     models = list(options.models) if options.models is not None and model is None else model
@@ -184,13 +182,7 @@ def resume(path: str | Path, *, model: object = None, observe: Observer = _silen
         **msgspec.structs.asdict(record.limits),
         **options.common,
     )
-    return _conclude(settings, _by_rules, observe, path)
-
-
-def _by_rules(session: Session) -> str:
-    from auditor.agent.rules import Rules
-
-    return Rules(session).go()
+    return _conclude(settings, lambda session: Rules(session).go(), observe, path)
 
 
 def _conclude(
@@ -212,15 +204,13 @@ def _conclude(
     except BaseException:
         session.end("interrupted", "the session was cut off")
         raise
-    result = AgentResult(session.record, sessions.steps(session.path), session.path)
+    result = AgentResult(session.record, session.path)
     for name, made in (("agent.md", result.to_markdown()), ("agent.html", result.to_html())):
         (session.path / name).write_text(made, encoding="utf-8")
     return result
 
 
 def _outcome(session: Session, why: str) -> tuple[str, str]:
-    from auditor.agent import figures
-
     done = session.record.done
     if not done:
         return "partial", f"no run was made: {why}"
@@ -238,11 +228,9 @@ def outline(goal: str, **options: Any) -> AgentResult:
 
     Takes the arguments of `run`.
     """
-    from auditor.agent.rules import Rules
-
     kept = {n: v for n, v in options.items() if n not in ("observe", "out")}
     with tempfile.TemporaryDirectory() as out:
-        session = Session(Settings.of(goal, out=out, **kept), observe=_silent)
+        session = Session(Settings.of(goal, out=out, **kept), observe=silent)
         Rules(session).first()
         session.end("outline", "nothing was asked")
-        return AgentResult(session.record, sessions.steps(session.path), session.path)
+        return AgentResult(session.record, session.path)

@@ -14,6 +14,7 @@ from auditor.core.record.controls import Control
 from auditor.core.record.measured import Bounds
 from auditor.core.types import VERDICTS, ClaimVerdict, Estimate, Finding
 from auditor.core.verdict import UNFIT
+from auditor.report import words
 
 COUNTS = (
     "seeds", "cases", "variants", "valid", "discarded", "asked", "cached", "failed", "filtered", "unparsed", "refused",
@@ -105,8 +106,6 @@ def _rate(estimate: Estimate) -> Bounds:
 
 def measure(row: Row) -> str:
     """Say what was measured of one attribute set."""
-    from auditor.report import words
-
     if row.rate is None:
         return " ".join(row.said) or "not measured"
     text = (

@@ -12,6 +12,7 @@ import msgspec
 
 from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError
+from auditor.perturb import dictionaries
 
 MAX_CHARS = 2000
 EXAMPLE = 'audit agent "Does our résumé screener treat older women differently?" --model openai:NAME --max-cost 5'
@@ -134,8 +135,6 @@ def found_in(word: str, plain: str) -> str | None:
 @lru_cache(maxsize=1)
 def terms() -> dict[str, tuple[str, str]]:
     """Return phrase → (attribute, group), of the shipped dictionaries and of `Words`; no phrase of two groups."""
-    from auditor.perturb import dictionaries
-
     known = known_words()
     phrases = {phrase: {(at.partition(":")[0], at.partition(":")[2])} for phrase, at in known.groups.items()}
     for loaded in map(dictionaries.load, dictionaries.builtin()):

@@ -13,11 +13,13 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from auditor.agent import figures as measured
+from auditor.agent import texts
 from auditor.agent.session import Changed, Session, declared
 from auditor.agent.values import Entry, Request, Row
 from auditor.core.errors import ConfigError, UserError
 from auditor.core.shown import plural, verb
 from auditor.measure.claims import MIN_TEXTS
+from auditor.perturb import grammar
 from auditor.report.words import listing
 
 PILOT_TEXTS, PILOT_SHARE = 40, 0.25
@@ -63,7 +65,8 @@ class Rules:
         """
         self.base = self._material()
         have = self.session.pool.left
-        request = replace(self.base, texts=PILOT_TEXTS if self.base.grammar else _pilot(have))
+        share = max(min(PILOT_TEXTS, math.ceil(PILOT_SHARE * have)), LEAST_TEXTS)
+        request = replace(self.base, texts=PILOT_TEXTS if self.base.grammar else share)
         if have < FEW_TEXTS and not self.base.grammar:
             request = replace(self.base, purpose="fresh", texts=have)
         sized = self.session.dry_run(request)
@@ -108,20 +111,20 @@ class Rules:
     def _material(self) -> Request:
         """Return the suite that reaches the attributes of the goal; texts that it cannot change are dropped."""
         session, goal, plain = self.session, self.goal, self.base
-        generated, texts = replace(plain, suite="grammar", groups=()), len(session.pool.seeds)
-        if not texts:
+        generated, have = replace(plain, suite="grammar", groups=()), len(session.pool.seeds)
+        if not have:
             if not self._grammar():
                 raise ConfigError(
                     f"The task {session.task.name!r} has neither texts nor a grammar. Give texts with --data FILE."
                 )
             session.step("look", "the task brings no texts: cases come from its grammar")
             return generated
-        usable = session.scan(plain)
+        usable = texts.scan(session.plan(plain), session.pool)
         joint = sum(usable.values())
-        figures = {"texts": texts, "usable": len(usable)}
+        figures = {"texts": have, "usable": len(usable)}
         if goal.attributes is None or len(goal.attributes) > 1:
             figures["joint"] = joint
-        enough = joint >= LEAST_JOINT or (joint >= LEAST_TEXTS and 2 * joint >= texts)
+        enough = joint >= LEAST_JOINT or (joint >= LEAST_TEXTS and 2 * joint >= have)
         own = session.settings.options.data is not None or session.settings.seeds is not None
         together = goal.order > 1 and joint < LEAST_TEXTS
         if not (own or enough) and (together or len(usable) < LEAST_TEXTS) and self._makes(generated, joint=together):
@@ -130,7 +133,7 @@ class Rules:
             return generated
         if not usable:
             raise ConfigError(
-                f"None of the {plural(texts, 'text')} names people by "
+                f"None of the {plural(have, 'text')} names people by "
                 f"{', '.join(goal.attributes or ()) or 'any attribute'}. "
                 "Give texts about these people with --data, or ask about others. See: audit list dictionaries"
             )
@@ -139,15 +142,13 @@ class Rules:
         session.step("look", f"{reason}: their words are exchanged", figures=figures)
         if goal.attributes and goal.order > 1 and joint < LEAST_JOINT:
             self.few = (
-                f"; {joint} of {plural(texts, 'text')} {verb(joint, 'names', 'name')} {listing([*goal.attributes])} "
+                f"; {joint} of {plural(have, 'text')} {verb(joint, 'names', 'name')} {listing([*goal.attributes])} "
                 "together, and others that do (--data) would tell more"
             )
         return plain
 
     def _grammar(self) -> Collection[str]:
         """Return the attributes of the task's grammar; none where there is no grammar."""
-        from auditor.perturb import grammar
-
         name = self.session.task.name
         return grammar.load(name).attributes if name in grammar.available() else ()
 
@@ -287,8 +288,3 @@ class Rules:
             for question in measured.questions([r for r in self.session.runs if r.figures], asked)
             if question.verdict in ("not_determined", "not_tested") and (question.declared or not asked)
         ]
-
-
-def _pilot(have: int) -> int:
-    """Return the texts of a pilot, of so many."""
-    return max(min(PILOT_TEXTS, math.ceil(PILOT_SHARE * have)), LEAST_TEXTS)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from auditor import models
 from auditor.agent import figures as measured
 from auditor.agent import texts
 from auditor.agent.settings import Settings
@@ -25,7 +26,9 @@ from auditor.core.protocols import Model, Observer
 from auditor.core.record import read as read_record
 from auditor.core.shown import plural, verb
 from auditor.core.types import SourceText, digest
+from auditor.models.budget import BOOK, Budget, spent_in
 from auditor.run.audit import run_sync
+from auditor.run.preparation import Parts, prepare
 from auditor.store.disk import check_format, hold, new_folder, read_json, read_texts, write_json, write_texts
 from auditor.store.folder import RUN, RunFolder
 from auditor.store.integrity import Problem, require_intact, verify, verify_folder
@@ -33,7 +36,6 @@ from auditor.store.journal import Journal, genesis
 from auditor.store.journal import read as journal
 
 if TYPE_CHECKING:
-    from auditor.run.preparation import Parts
     from auditor.run.result import Result
 
 SESSION, STEPS, TEXTS = "session.json", "steps.jsonl", "texts.jsonl"
@@ -176,8 +178,6 @@ class Session:
 
     def _budgets(self, clock: Callable[[], float]) -> None:
         """Make one budget for all runs, kept in the folder before anything is used."""
-        from auditor.models.budget import BOOK, Budget
-
         most, common = self.record.limits, self.settings.options.common
         earlier = 0.0
         if self._before is not None:  # what was noted, and what a run still wrote after that
@@ -277,14 +277,10 @@ class Session:
 
     def adapters(self) -> list[Model] | None:
         """Return the models as objects, made anew for each run; None where all are specs."""
-        from auditor import models
-
         if self.settings.options.models is not None:
             return None
-        return [
-            models.make(m, task=self.task) if isinstance(m, str) else m if isinstance(m, Model) else models.wrap(m)
-            for m in self.settings.models
-        ]
+        chosen = self.settings.models
+        return [models.make(m, task=self.task) if isinstance(m, str) else models.wrap(m) for m in chosen]
 
     def plan(self, request: Request, *, data: Path | None = None, limits: bool = False) -> Plan:
         """Return the plan of ``request`` on the texts in ``data``, with everything that the user fixed."""
@@ -299,7 +295,7 @@ class Session:
                 "seed": record.seed + len(self.runs),
             }
             of_suite, data = drawn, None
-        chosen = {k: v for k, v in request.as_dict().items() if k not in ("purpose", "texts") and v != []}
+        chosen = {k: v for k, v in plain(request).items() if k not in ("purpose", "texts") and v != []}
         return Plan.model_validate(
             {
                 **{k: v for k, v in common.items() if k not in OF_TEXTS},
@@ -317,14 +313,9 @@ class Session:
             }
         )
 
-    def scan(self, request: Request) -> dict[str, bool]:
-        """Return the texts that ``request`` can change; true for those that name what it asks (`texts.scan`)."""
-        return texts.scan(self.plan(request), self.pool)
-
     def dry_run(self, request: Request) -> Sized:
         """Count calls and cost of ``request`` on the texts it would take, without taking them or asking anything."""
         from auditor.run.dryrun import estimate
-        from auditor.run.preparation import prepare
 
         chosen = self._chosen(request)
         parts = prepare(self.plan(request), models=self.adapters(), seeds=chosen or None)
@@ -354,8 +345,8 @@ class Session:
             raise Refused("no-fresh-texts", "every text was asked; a fresh run needs others")
         return self.pool.fresh(request.texts)
 
-    def _data(self, number: int) -> Path:
-        return self.path / f"texts-{number:02d}.jsonl"
+    def _data(self, run: int) -> Path:
+        return self.path / f"texts-{run:02d}.jsonl"
 
     def run(self, request: Request, reason: str, **figures: Any) -> Entry:
         """Record the plan, run it within the budget, record what it measured; `Refused` without room."""
@@ -406,17 +397,21 @@ class Session:
 
     def _result(self, entry: Entry) -> Result:
         """Return the result of a run: read, finished, or made."""
-        from auditor.models.budget import BOOK, Book
         from auditor.run import result as results
 
         if not entry.folder:
             parts = self._parts(self.plan(entry.request, data=self._data(len(self.runs)), limits=True))
             with _counted(entry, parts):
-                return results.in_folder(parts, observe=self.observe, begun=lambda path: self._begun(entry, path))
+
+                def begun(path: Path) -> None:
+                    entry.folder = f"runs/{path.name}"
+                    self.write()
+
+                return results.in_folder(parts, observe=self.observe, begun=begun)
         path = self.path / entry.folder
         try:
             if (path / RUN).is_file() and (done := results.load(path)).run.status_reason != INTERRUPTED:
-                entry.calls, entry.cost_usd, _ = Book.read(path / BOOK)
+                entry.calls, entry.cost_usd, _ = spent_in(path / BOOK)
                 return done
             with RunFolder.open(path, write=True) as folder:
                 parts = self._parts(Plan.from_dict(folder.plan["plan"]))
@@ -426,15 +421,9 @@ class Session:
             raise Changed(str(error)) from None
 
     def _parts(self, plan: Plan) -> Parts:
-        from auditor.run.preparation import prepare
-
         parts = prepare(plan, models=self.adapters())
         parts.budget = self.budget.part()
         return parts
-
-    def _begun(self, entry: Entry, path: Path) -> None:
-        entry.folder = f"runs/{path.name}"
-        self.write()
 
     def find(self, name: str) -> Entry:
         """Return the entry of a run of this session, such as ``R2``."""

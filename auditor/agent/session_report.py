@@ -10,6 +10,7 @@ from auditor.agent import figures as measured
 from auditor.agent.session import Step
 from auditor.agent.values import Question, Record
 from auditor.core.types import VERDICTS
+from auditor.perturb import dictionaries
 from auditor.report import words
 from auditor.report.document import Block, Document, Items, Section, Table, Text
 
@@ -112,8 +113,6 @@ def _runs(record: Record) -> Iterable[Block]:
 
 
 def _unseen(record: Record) -> Iterable[str]:
-    from auditor.perturb import dictionaries
-
     goal = record.goal
     looked = {name for run in record.done if run.figures for s in run.figures.sets for name in s.attributes}
     if left := sorted(set(dictionaries.builtin()) - looked):

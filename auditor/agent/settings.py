@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
+from auditor import models, tasks
 from auditor._version import __version__
 from auditor.agent.goal import Goal
 from auditor.agent.goal import read as read_goal
@@ -16,12 +17,9 @@ from auditor.agent.values import Limits, Options, Record
 from auditor.core import removed
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
-from auditor.core.protocols import Model
 from auditor.core.secrets import hidden
 from auditor.core.types import SourceText
-
-if TYPE_CHECKING:
-    from auditor.tasks import Task
+from auditor.tasks import Task
 
 # What a user may fix for all runs of a session, beside the arguments of `run`.
 OWN = frozenset({"models", "task", "data", "out", "max_calls", "max_cost", "max_seconds", "seed"})
@@ -53,8 +51,6 @@ class Settings:
         **options: Any,
     ) -> Settings:
         """Check the arguments of `auditor.agent.run`; raises `UserError`. A ``goal`` may be read already."""
-        from auditor import models, tasks
-
         limits = {n: options.pop(n) for n in Limits.__struct_fields__ if n in options}
         if unknown := sorted(set(options) - COMMON):
             known = f"run() has no option {unknown[0]!r}; options: {', '.join(sorted(COMMON))}."
@@ -83,9 +79,7 @@ class Settings:
         reach = {name: hidden(url) for name, url in kept.common.items() if name == "base_url"}
         record = Record(
             goal=replace(read, task=loaded.name),
-            models=tuple(
-                m if isinstance(m, str) else m.name if isinstance(m, Model) else models.wrap(m).name for m in adapters
-            ),
+            models=tuple(m if isinstance(m, str) else models.wrap(m).name for m in adapters),
             planner=planner,
             seed=plan.seed,
             limits=Limits(**{n: getattr(plan, n) for n in Limits.__struct_fields__}),

@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterable, Sequence
 from random import Random
 from typing import Any
 
+from auditor import tasks
 from auditor.agent.settings import Settings
 from auditor.core.errors import DataFileError
 from auditor.core.plan import Plan
 from auditor.core.types import SourceText, digest
+from auditor.run.preparation import prepare
 
 ROUND = 64
 
@@ -45,8 +47,6 @@ class Pool:
 
 def scan(plan: Plan, pool: Pool) -> dict[str, bool]:
     """Return the texts of ``pool`` that ``plan`` can change; true for those that name all its attributes."""
-    from auditor.run.preparation import prepare
-
     parts = prepare(plan.but(data=None), seeds=tuple(pool.seeds), need_models=False)
     wanted, rng = min(len(plan.attributes) if plan.attributes else 2, plan.order), Random(plan.seed)
     usable: dict[str, bool] = {}
@@ -62,8 +62,6 @@ def scan(plan: Plan, pool: Pool) -> dict[str, bool]:
 
 def read(settings: Settings, task: Any) -> tuple[str, Sequence[SourceText]]:
     """Return where the texts of a session come from, and the texts."""
-    from auditor import tasks
-
     if settings.seeds is not None:
         return "texts given by the caller", settings.seeds
     options = settings.options

@@ -20,6 +20,8 @@ from auditor.agent.figures import public
 from auditor.agent.session import GONE, Session
 from auditor.agent.values import Entry, Refused, Request
 from auditor.core.errors import ConfigError, MissingDependency, UserError
+from auditor.perturb import dictionaries
+from auditor.report import words
 from auditor.store.folder import REPORT
 
 if TYPE_CHECKING:
@@ -51,8 +53,6 @@ class ListAttributes(Tool):
     """Names of the attributes that can be changed, and of their groups."""
 
     def _do(self, session: Session) -> dict[str, object]:
-        from auditor.perturb import dictionaries
-
         return {name: sorted(dictionaries.load(name).groups) for name in dictionaries.builtin()}
 
 
@@ -185,8 +185,6 @@ def asked(kind: type[Asked], name: str, arguments: Mapping[str, object]) -> Aske
 
 
 def _note(text: str) -> str:
-    from auditor.report import words
-
     return words.visible(text[:MAX_NOTE], newlines=False)
 
 

@@ -15,6 +15,7 @@ from auditor.agent.goal import Goal
 from auditor.core.errors import ConfigError
 from auditor.core.record.measured import Bounds
 from auditor.core.types import FORMAT_VERSION, ClaimVerdict
+from auditor.perturb import dictionaries
 
 Purpose = Literal["pilot", "fresh"]
 GROUPS = (
@@ -52,14 +53,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         """Return whether cases come from the grammar of the task."""
         return self.suite == "grammar"
 
-    def as_dict(self) -> dict[str, object]:
-        """Return plain data."""
-        return plain(self)
-
     def checked(self) -> Request:
         """Return the request with its names in order; `Refused` where an attribute or group does not exist."""
-        from auditor.perturb import dictionaries
-
         known = dictionaries.builtin()
         wrong = [name for name in self.attributes or () if name not in known]
         for one in self.groups if not wrong else ():

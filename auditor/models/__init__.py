@@ -14,6 +14,7 @@ from typing import Any
 
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.protocols import Model
+from auditor.core.registry import MODELS
 from auditor.models import catalogue
 
 HINT = f"Specs: {', '.join(one.spec for one in catalogue.KINDS if not one.rows)}. See: audit list models"
@@ -86,8 +87,6 @@ def make(
 
 def parts_of(spec: str) -> tuple[str, str, str]:
     """Split a spec into kind, colon and argument; a kind may be written ``package:name``."""
-    from auditor.core.registry import MODELS
-
     kind, colon, argument = spec.strip().partition(":")
     if colon and not MODELS.is_own(kind) and kind in MODELS.packages():
         name, colon, argument = argument.partition(":")
@@ -97,8 +96,6 @@ def parts_of(spec: str) -> tuple[str, str, str]:
 
 def find(spec: str) -> Callable[..., Model]:
     """Find the adapter's class for the kind of ``spec``, which may be incomplete; raise the errors of `make`."""
-    from auditor.core.registry import MODELS
-
     kind = parts_of(spec)[0]
     if kind in catalogue.BY_NAME and catalogue.BY_NAME[kind].rows:
         raise ConfigError(
@@ -133,8 +130,9 @@ def may_cost(spec: str) -> bool:
 def wrap(function: Callable[..., object] | object, *, name: str | None = None, **options: object) -> Model:
     """Build the adapter for a Python callable (text to label, or list to list), or an object that answers texts.
 
-    Objects are a LangChain `Runnable`, a scikit-learn classifier of texts, a pipeline of transformers. ``options`` are
-    further keywords of `auditor.models.python.PythonFunction` or `auditor.models.langchain.LangChain`.
+    An adapter is returned as it is. Objects are a LangChain `Runnable`, a scikit-learn classifier of texts, a pipeline
+    of transformers. ``options`` are further keywords of `auditor.models.python.PythonFunction` or
+    `auditor.models.langchain.LangChain`.
 
     Raises
     ------
@@ -144,6 +142,8 @@ def wrap(function: Callable[..., object] | object, *, name: str | None = None, *
     from auditor.models.langchain import LangChain, is_langchain
     from auditor.models.python import as_function
 
+    if isinstance(function, Model):
+        return function
     if is_langchain(function):
         return LangChain(function, name=name, **options)  # type: ignore[arg-type]
     if (predict := as_function(function)) is not None:
@@ -151,8 +151,6 @@ def wrap(function: Callable[..., object] | object, *, name: str | None = None, *
         function, name = (predict, name or f"{type(function).__module__.partition('.')[0]}:{type(function).__name__}")
     if not callable(function):
         raise ConfigError(f"a model is a spec, an adapter or a callable, not {type(function).__name__}. {HINT}")
-    from auditor.core.registry import MODELS
-
     plugin = MODELS.load("python")
     return plugin(function, **options, **({} if name is None else {"name": name}))
 

@@ -1,4 +1,4 @@
-"""Values of the client: counts, first answers, responses, and when a failed call is tried again."""
+"""Values of the client: counts, responses, and when a failed call is tried again."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol
 
-from auditor.core.errors import BadRequest, CallError, ConfigError, ContentFiltered, PromptTooLong, Unreadable
+from auditor.core.errors import BadRequest, CallError, ContentFiltered, PromptTooLong
 from auditor.core.protocols import Reply
 from auditor.core.secrets import scrub_text
 from auditor.core.types import Answer, Request, Response
 
 BUDGET = "budget"  # Response.error of requests that a limit kept from being asked
-FIRST, HOPELESS = 26, 20  # answers of a model that are looked at, and how many may be lost of them
 DEFINITIVE = frozenset({ContentFiltered.code, BadRequest.code, PromptTooLong.code})
 Key = tuple[str, int]  # (prompt sha256, replicate)
 
@@ -40,36 +39,6 @@ class Counts:
     replayed: int = 0  # from the journal
     failed: int = 0
     retries: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-
-
-@dataclass(kw_only=True, slots=True)
-class First:
-    """The first answers of a model: where most cannot be read, the client stops."""
-
-    answers: int = 0
-    lost: int = 0  # of these, refused or unreadable
-
-    def add(self, readable: bool) -> None:
-        """Count one answer, while too few were looked at."""
-        if not self.over:
-            self.answers += 1
-            self.lost += not readable
-
-    @property
-    def over(self) -> bool:
-        """Return whether enough answers were looked at."""
-        return self.answers >= FIRST or self.hopeless
-
-    @property
-    def hopeless(self) -> bool:
-        """Return whether most of them could not be read, or were refusals."""
-        return self.lost >= HOPELESS
-
-    def unreadable(self, what: str) -> Unreadable:
-        """Return the error for that."""
-        return Unreadable(f"{self.lost} of the first {self.answers} {what} could not be read")
 
 
 def clean(reply: Reply) -> Reply:
@@ -139,10 +108,6 @@ class RetryPolicy:
     cap_s: float = 60.0
     ceiling_s: float = 300.0  # all waits between the attempts at one request, together
     seed: int = 7  # of the jitter
-
-    def __post_init__(self) -> None:
-        if self.attempts < 1 or min(self.base_s, self.cap_s, self.ceiling_s) < 0:
-            raise ConfigError(f"a retry policy needs 1 attempt or more and no negative times, got {self!r}")
 
     def delay(self, attempt: int, error: CallError, waited_s: float, rng: Random) -> float | None:
         """Return the seconds to wait after ``attempt`` (from 1) ended in ``error``; None means give up."""

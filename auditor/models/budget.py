@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from io import FileIO
 from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -41,7 +42,7 @@ class Spent(NamedTuple):
 
 
 class _Row(msgspec.Struct):
-    """The line of a book; held is the most that calls in flight can cost."""
+    """The one line of a book, always as long; held is the most that calls in flight can cost."""
 
     calls: Annotated[int, msgspec.Meta(ge=0)] = 0
     spent_usd: Annotated[float, msgspec.Meta(ge=0)] = 0.0
@@ -49,46 +50,21 @@ class _Row(msgspec.Struct):
     held_usd: Annotated[float, msgspec.Meta(ge=0)] = 0.0
 
 
-class Book:
-    """A file with the use of a run so far: one line, always as long."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.before = self.read(path)
-        try:
-            self._file = path.open("r+b" if path.exists() else "w+b", buffering=0)
-        except OSError as error:
-            raise UserError(f"cannot write {path}: {error.strerror or error}.") from error
-
-    @staticmethod
-    def read(path: Path) -> Spent:
-        """Return the use that a book names, with calls that were in flight at a kill."""
-        try:
-            row = msgspec.json.decode(path.read_bytes() or b"{}", type=_Row)
-            spent = Spent(row.calls, row.spent_usd + row.held_usd, row.reserved_usd + row.held_usd)
-            if not (math.isfinite(spent.usd) and spent.reserved_usd <= spent.usd + 1e-6):
-                raise ValueError
-        except FileNotFoundError:
-            return Spent()
-        except ValueError as error:
-            raise UserError(
-                f"{path} does not say what this run used so far, so its limits cannot be kept. Put it back as it "
-                "was, or start a new run"
-            ) from error
-        return spent
-
-    def write(self, spent: Spent, held_usd: float) -> None:
-        """Replace the line; it outlasts the end of the process."""
-        usd = (round(value, DIGITS) for value in (spent.usd, spent.reserved_usd, held_usd))
-        try:
-            self._file.seek(0)
-            self._file.write(msgspec.json.encode(_Row(spent.calls, *usd)).ljust(_WIDTH - 1) + b"\n")
-        except OSError as error:
-            raise UserError(f"cannot write {self.path}: {error.strerror or error}.") from error
-
-    def close(self) -> None:
-        """Close the file; closing twice does nothing."""
-        self._file.close()
+def spent_in(path: Path) -> Spent:
+    """Return the use that a book names, with calls that were in flight at a kill."""
+    try:
+        row = msgspec.json.decode(path.read_bytes() or b"{}", type=_Row)
+        spent = Spent(row.calls, row.spent_usd + row.held_usd, row.reserved_usd + row.held_usd)
+        if not (math.isfinite(spent.usd) and spent.reserved_usd <= spent.usd + 1e-6):
+            raise ValueError
+    except FileNotFoundError:
+        return Spent()
+    except ValueError as error:
+        raise UserError(
+            f"{path} does not say what this run used so far, so its limits cannot be kept. Put it back as it "
+            "was, or start a new run"
+        ) from error
+    return spent
 
 
 class Budget:
@@ -113,14 +89,10 @@ class Budget:
         price_out: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        for flag, value in (("calls", max_calls), ("cost", max_cost), ("seconds", max_seconds)):
-            if value is not None and not (math.isfinite(value) and value >= 0):
-                raise ConfigError(f"--max-{flag} is {value!r}; it must be 0 or more")
         self.max_calls, self.max_cost, self.max_seconds = max_calls, max_cost, max_seconds
-        if (price_in is None) != (price_out is None):
-            raise ConfigError("a price has two parts, in and out, in USD per million tokens: --price IN,OUT")
-        named = None if price_in is None or price_out is None else (float(price_in), float(price_out))
-        self.price = named and Price(input_usd=named[0], output_usd=named[1])
+        self.price: Price | None = None
+        if price_in is not None and price_out is not None:
+            self.price = Price(input_usd=float(price_in), output_usd=float(price_out))
         self.calls = 0
         self.spent_usd = 0.0
         self.reserved_usd = 0.0  # of these: the most that calls without a stated cost can have cost
@@ -130,7 +102,7 @@ class Budget:
         self._clock = clock
         self._started_at: float | None = None
         self._waiters: list[asyncio.Future[None]] = []
-        self._book: Book | None = None
+        self._book: FileIO | None = None
         self._whole: Budget | None = None  # whose limits hold
 
     def part(self) -> Budget:
@@ -165,9 +137,12 @@ class Budget:
         self.spent_usd += usd
 
     def keep(self, path: Path) -> None:
-        """Note in ``path`` what is used before it is used, and count what is noted there (`Book`)."""
-        self._book = Book(path)
-        before = self._book.before
+        """Note in ``path`` what is used before it is used, and count what is noted there."""
+        before = spent_in(path)
+        try:
+            self._book = FileIO(path, "r+" if path.exists() else "w+")
+        except OSError as error:
+            raise UserError(f"cannot write {path}: {error.strerror or error}.") from error
         self.calls = max(self.calls, before.calls)
         self.spent_usd = max(self.spent_usd, before.usd)
         self.reserved_usd = max(self.reserved_usd, before.reserved_usd)
@@ -181,8 +156,15 @@ class Budget:
             self._book = None
 
     def _write(self) -> None:
-        if self._book is not None:
-            self._book.write(Spent(self.calls, self.spent_usd, self.reserved_usd), self.held_usd)
+        """Replace the line of the book; it outlasts the end of the process."""
+        if self._book is None:
+            return
+        usd = (round(value, DIGITS) for value in (self.spent_usd, self.reserved_usd, self.held_usd))
+        try:
+            self._book.seek(0)
+            self._book.write(msgspec.json.encode(_Row(self.calls, *usd)).ljust(_WIDTH - 1) + b"\n")
+        except OSError as error:
+            raise UserError(f"cannot write {self._book.name}: {error.strerror or error}.") from error
 
     def price_of(self, model: Model) -> Price | None:
         """Return the price of the user, else of the adapter; None where there is neither, or tokens cost nothing."""

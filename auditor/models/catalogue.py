@@ -9,6 +9,7 @@ from importlib.util import find_spec
 import msgspec
 
 from auditor.core import reading
+from auditor.core.registry import MODELS
 
 # Providers of LangChain that many use: package that is imported, and the variable of its key.
 LANGCHAIN: Mapping[str, tuple[str, str | None]] = {
@@ -29,7 +30,6 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     packages: tuple[str, ...] = ()  # must be importable
     extra: str | None = None  # of this project, which brings them
     environment: tuple[str, ...] = ()  # variables that it reads
-    network: bool = False
     rows: bool = False
     install: str | None = None  # the line that installs it, where no extra can
 
@@ -53,15 +53,11 @@ class Listed(Needs, frozen=True, kw_only=True):
     what: str
     example: str
     missing: tuple[str, ...] = ()  # packages
-    extra: str | None = None
-    network: bool | None = None
     providers: dict[str, Needs] = {}  # of LangChain
 
 
 def kinds() -> list[Listed]:
     """Return every kind of spec; plugins of other packages come last."""
-    from auditor.core.registry import MODELS
-
     plugins = [
         Listed(
             spec=name,
@@ -83,10 +79,8 @@ def _listed(kind: Kind) -> Listed:
         what=kind.what,
         installed=not missing,
         missing=missing,
-        extra=kind.extra,
         install=(kind.install or f"pip install {packages}") if missing else None,
         environment=_are_set(kind.environment),
-        network=kind.network,
         example=kind.example,
         providers={
             name: Needs(

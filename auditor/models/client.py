@@ -28,10 +28,11 @@ from auditor.core.errors import (
     PluginError,
     RateLimited,
     ServerFault,
+    Unreadable,
 )
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Response, Usage
-from auditor.models.attempts import BUDGET, Counts, First, Key, Known, RetryPolicy, answer, clean, failure
+from auditor.models.attempts import BUDGET, Counts, Key, Known, RetryPolicy, answer, clean, failure
 from auditor.models.attempts import definitive as definitive
 from auditor.models.budget import Budget, most_tokens
 from auditor.models.limiter import Limiter
@@ -40,6 +41,7 @@ from auditor.models.reply_cache import key as cache_key
 from auditor.models.transport import TooLong
 
 CHUNK = 256
+FIRST, HOPELESS = 26, 20  # answers of a model that are looked at, and how many may be refused or unreadable of them
 UNREACHABLE_AFTER = 3  # failed attempts at one request, or time-outs in turn, where nothing was ever answered
 _NOT_BILLED = (AuthFailed, BadRequest, RateLimited)
 Promise = asyncio.Future[Response | None]
@@ -48,13 +50,6 @@ Queue = deque[Request]
 
 def _key(request: Request) -> Key:
     return request.prompt.sha256, request.replicate
-
-
-def _for(request: Request, response: Response) -> Response:
-    """Return ``response`` with the variant and format of ``request``."""
-    if response.variant_id == request.variant_id and response.format == request.prompt.format:
-        return response
-    return replace(response, variant_id=request.variant_id, format=request.prompt.format)
 
 
 class Client:
@@ -89,7 +84,7 @@ class Client:
         budget.require_price(model)
         secrets.look()
         self.model, self.budget, self.retry = model, budget, retry or RetryPolicy()
-        self.counts, self.first = Counts(), First()
+        self.counts = Counts()
         self.stopped: BudgetExceeded | CallError | None = None
         self._limiter = Limiter(min(concurrency, model.at_once or concurrency), clock=clock)
         model.on_headers = self._limiter.headers
@@ -105,7 +100,9 @@ class Client:
         self._on_response = on_response
         self._remember = remember
         self._keep = keep or (lambda text, format: True)
-        self._give_up_early = give_up and not model.recorded
+        self._to_look_at = FIRST if give_up and not model.recorded else 0
+        self._lost = 0  # first answers that could not be read, or were refusals
+        self.unreadable: tuple[int, int] | None = None  # these, and how many were looked at, where it stopped for that
         self._memory: dict[Key, Response] = {}
         self._in_flight: dict[Key, Promise] = {}
         self._batch = max(1, model.max_batch)
@@ -121,15 +118,11 @@ class Client:
         responses: dict[Key, Response] = {}
         while left := [r for r in requests if _key(r) not in responses]:
             responses |= await self._pass(left)
-        return [_for(request, responses[_key(request)]) for request in requests]
+        return [replace(responses[_key(r)], variant_id=r.variant_id, format=r.prompt.format) for r in requests]
 
     async def aclose(self) -> None:
         """Release the adapter; the cache stays open: others may share it."""
         await self.model.aclose()
-
-    def _name(self, key: Key) -> str:
-        """Return the key of an answer in the cache."""
-        return cache_key(self.model.fingerprint, *key)
 
     def stop(self, reason: BudgetExceeded | CallError) -> None:
         """Make no further call; the first ``reason`` says why. What was asked already is still taken."""
@@ -169,8 +162,6 @@ class Client:
         response = self._memory.get(key)
         if response is None and (response := self._answered.get(key)) is not None:
             self.counts.replayed += 1
-            if self._remember:
-                self._memory[key] = response
         if response is not None:
             known[key] = response
             return False
@@ -184,7 +175,7 @@ class Client:
         """Answer from the cache; return the requests that it cannot answer."""
         if self._cache is None:
             return list(requests)
-        names = [self._name(_key(request)) for request in requests]
+        names = [cache_key(self.model.fingerprint, *_key(request)) for request in requests]
         hits = self._cache.get_many(names)
         left: list[Request] = []
         for request, name in zip(requests, names, strict=True):
@@ -224,16 +215,19 @@ class Client:
         self._fruitless = 0
         readable = self._keep(reply.text, request.prompt.format)
         if readable and self._cache is not None:
-            self._cache.put(self._name(_key(request)), clean(reply))
+            self._cache.put(cache_key(self.model.fingerprint, *_key(request)), clean(reply))
         self._finish(answer(self.model.name, request, reply, cost_usd=cost, latency_s=latency_s))
         self._look_at_first(readable)
 
     def _look_at_first(self, readable: bool) -> None:
         """Stop where most of the first answers are lost."""
-        if self._give_up_early:
-            self.first.add(readable)
-        if self.first.hopeless:
-            self.stop(self.first.unreadable(f"{self.what} {self.model.name}"))
+        if self._to_look_at and self._lost < HOPELESS:
+            self._to_look_at -= 1
+            self._lost += not readable
+            if self._lost == HOPELESS:
+                lost, first = self._lost, FIRST - self._to_look_at
+                self.unreadable = lost, first
+                self.stop(Unreadable(f"{lost} of the first {first} {self.what} {self.model.name} could not be read"))
 
     def _fail(self, request: Request, error: CallError) -> None:
         """Journal that the request has no answer."""
@@ -396,11 +390,8 @@ class Client:
 
     def _pay(self, request: Request, reply: Reply, bound: float) -> float | None:
         cost = reply.cost_usd
-        if reply.usage is not None:
-            self.counts.tokens_in += reply.usage.tokens_in
-            self.counts.tokens_out += reply.usage.tokens_out
-            if cost is None and self._price is not None:
-                cost = self._price.usd(reply.usage)
+        if cost is None and reply.usage is not None and self._price is not None:
+            cost = self._price.usd(reply.usage)
         self.budget.settle(bound, cost)
         self.counts.answered += 1
         self._reached = True

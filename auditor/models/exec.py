@@ -3,10 +3,9 @@
 Many requests are under way at once, and answers may come in any order::
 
     → {"id": 1, "input": "A fine film.", "replicate": 0}
-    → {"id": 2, "messages": [{"role": "user", "content": "…"}], "replicate": 0}
-    → {"id": 3, "row": {"age": 31, "sex": "Female"}}
+    → {"id": 2, "row": {"age": 31, "sex": "Female"}}
     ← {"id": 1, "output": "positive", "scores": {"positive": 0.9, "negative": 0.1}}
-    ← {"id": 3, "error": "the model is overloaded"}
+    ← {"id": 2, "error": "the model is overloaded"}
 
 The program flushes each line, and writes its logs to standard error. A bad line with an id fails that request; lines
 without one fail all open requests once there are as many of them. A program that ends fails its open requests, and is
@@ -27,19 +26,20 @@ from asyncio import subprocess
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import msgspec
 
 from auditor.core import reading
-from auditor.core.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
-from auditor.core.protocols import Costs, Model, Reply
+from auditor.core.errors import BadResponse, CallError, CallTimeout, ConfigError, ServerFault
+from auditor.core.protocols import Costs, Model, Reply, bare_text
 from auditor.core.reading import from_json
 from auditor.core.types import Request, digest
 from auditor.models.adapter import read_scores, usage
 
 LINE_LIMIT = 16 * 1024 * 1024  # bytes of one answer
-TIMEOUT_S = 300.0  # for one answer
+TIMEOUT_S = 300.0  # for the next answer
+RESTARTS = 3
 STDERR_LINES = 12
 GRACE_S = 2.0  # between asking a program to end and ending it
 _ID = re.compile(rb'"id"\s*:\s*"?(\d{1,18})\b')
@@ -54,39 +54,29 @@ class ProcessGone(ServerFault):
 
 
 class Exec(Model):
-    """A program as a model.
+    """A program as a model: it gets the bare text.
 
-    ``style``: it gets ``input`` (the bare text) or ``messages`` (the rendered prompt). ``fingerprint`` names the exact
-    state of the model behind it; only with one are answers cached. ``timeout_s`` is the wait for the next answer.
-    Raises `ConfigError` where the command is empty, has unbalanced quotes, or there is no such program.
+    ``timeout_s`` is the wait for the next answer. Raises `ConfigError` where the command is empty, has unbalanced
+    quotes, or there is no such program.
     """
 
     costs: ClassVar[Costs] = "unseen"
+    cacheable = False  # nobody knows the state of the model behind it
+    max_batch = 64
 
-    def __init__(
-        self,
-        command: str,
-        *,
-        style: Literal["text", "chat"] = "text",
-        deterministic: bool = False,
-        fingerprint: str | None = None,
-        timeout_s: float = TIMEOUT_S,
-        max_restarts: int = 3,
-    ) -> None:
+    def __init__(self, command: str, *, timeout_s: float = TIMEOUT_S) -> None:
         self.name = f"exec:{command}"
-        self._argv = _split(command)
-        if style not in ("text", "chat"):
-            raise ConfigError(f"model {self.name}: style {style!r} is neither text nor chat")
-        if not timeout_s > 0 or max_restarts < 0:
-            raise ConfigError(f"model {self.name}: timeout_s must be above 0 and max_restarts at least 0")
-        self.style: Literal["text", "chat"] = style
-        self.deterministic = deterministic
-        self.cacheable = fingerprint is not None
-        self.max_batch = 64
+        try:
+            self._argv = shlex.split(command)
+        except ValueError as error:
+            raise ConfigError(f"model exec:{command}: the command cannot be split ({error})") from error
+        if not self._argv:
+            raise ConfigError("model exec: no command given; expected exec:COMMAND, e.g. exec:'python my_model.py'")
+        if shutil.which(self._argv[0]) is None:
+            raise ConfigError(f"model exec:{command}: no program {self._argv[0]!r} on the PATH or in this folder")
         facts = {"adapter": "exec.v1", "argv": self._argv, "files": [_digest(part) for part in self._argv[1:]]}
-        self.fingerprint = "exec:" + digest(facts | {"declared": fingerprint, "style": style}, size=16)
+        self.fingerprint = "exec:" + digest(facts | {"declared": None, "style": self.style}, size=16)
         self._timeout_s = timeout_s
-        self._max_restarts = max_restarts
         self._deaths = 0
         self._last_end = ""
         self._program: _Program | None = None
@@ -94,9 +84,10 @@ class Exec(Model):
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Send the batch and wait for all of its answers."""
-        payloads = [self._payload(request) for request in batch]
-        replies = iter(await self.ask([p for p in payloads if not isinstance(p, BadRequest)]))
-        return [p if isinstance(p, BadRequest) else next(replies) for p in payloads]
+        texts = [(bare_text(request.prompt), request.replicate) for request in batch]
+        asked = [{"input": text, "replicate": k} for text, k in texts if isinstance(text, str)]
+        replies = iter(await self.ask(asked))
+        return [next(replies) if isinstance(text, str) else text for text, _ in texts]
 
     async def ask(self, payloads: Sequence[Mapping[str, object]]) -> list[Reply | CallError]:
         """Send requests, their ids left out, and wait for all answers, as long as any comes."""
@@ -117,12 +108,6 @@ class Exec(Model):
         finally:
             program.forget(sent)
 
-    def _payload(self, request: Request) -> Mapping[str, object] | BadRequest:
-        payload = request.prompt.payload()
-        if ("input" in payload) != (self.style == "text"):
-            return BadRequest(f"{self.name} reads {self.style}; it was sent {' and '.join(payload)}")
-        return {**payload, "replicate": request.replicate}
-
     async def aclose(self) -> None:
         """End the program."""
         program, self._program, self._starting = self._program, None, asyncio.Lock()
@@ -136,7 +121,7 @@ class Exec(Model):
                 self._deaths += 1
                 self._last_end, self._program = self._program.ended, None
             if self._program is None:
-                if self._deaths > self._max_restarts:
+                if self._deaths > RESTARTS:
                     message = f"{self.name} ended {self._deaths} times and is not started again; {self._last_end}"
                     raise ProcessGone(message)
                 try:
@@ -262,7 +247,10 @@ class _Program:
         self.heard += 1
         promise = self._open.pop(number, None)
         if promise is not None and not promise.done():  # otherwise too late
-            promise.set_result(_read(entry, line, self._name))
+            try:
+                promise.set_result(_read(entry, line, self._name))
+            except CallError as error:
+                promise.set_result(error)
         self._settle()
 
     def _no_answer(self, line: str) -> None:
@@ -301,20 +289,18 @@ class _Answer(msgspec.Struct):
     usage: _Tokens | None = None
 
 
-def _read(entry: object, line: bytes, name: str) -> Reply | CallError:
+def _read(entry: object, line: bytes, name: str) -> Reply:
     if not isinstance(entry, dict):
-        return BadResponse(f"{name} answered with a line that is not a JSON object: {line[:120]!r}")
+        raise BadResponse(f"{name} answered with a line that is not a JSON object: {line[:120]!r}")
     if (error := entry.get("error")) is not None:
-        return ServerFault(f"{name} reported: {error}")
+        raise ServerFault(f"{name} reported: {error}")
     try:
         fields = msgspec.convert(entry, _Answer)
-        if fields.output is None:
-            return BadResponse(f"{name}: expected the field output (text) or error in {str(entry)[:120]}")
-        scores = read_scores(fields.scores, name) if fields.scores else None
     except msgspec.ValidationError as problem:
-        return BadResponse(f"{name}: {problem} in {str(entry)[:120]}")
-    except BadResponse as problem:
-        return problem
+        raise BadResponse(f"{name}: {problem} in {str(entry)[:120]}") from None
+    if fields.output is None:
+        raise BadResponse(f"{name}: expected the field output (text) or error in {str(entry)[:120]}")
+    scores = read_scores(fields.scores, name) if fields.scores else None
     counted = None if fields.usage is None else usage(fields.usage.tokens_in, fields.usage.tokens_out)
     return Reply(fields.output, scores=scores, usage=counted)
 
@@ -328,19 +314,6 @@ def _number(entry: object, line: bytes) -> int | None:
         return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else None
     match = _ID.search(line) if entry is None else None
     return int(match[1]) if match else None
-
-
-def _split(command: str) -> list[str]:
-    """Return the words of a command; raise `ConfigError` where it cannot be run."""
-    try:
-        argv = shlex.split(command)
-    except ValueError as error:
-        raise ConfigError(f"model exec:{command}: the command cannot be split ({error})") from error
-    if not argv:
-        raise ConfigError("model exec: no command given; expected exec:COMMAND, e.g. exec:'python my_model.py'")
-    if shutil.which(argv[0]) is None:
-        raise ConfigError(f"model exec:{command}: no program {argv[0]!r} on the PATH or in this folder")
-    return argv
 
 
 def _digest(part: str) -> str | None:

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class HttpTemplate(Model):
-    """A service that a YAML file describes; ``price`` overrides the file's.
+    """A service that a YAML file describes.
 
     The answer is the value at the file's path ``answer``: a text, or a number or truth value as JSON writes it. With
     ``rows`` the text of each request is one row as JSON.
     """
 
-    def __init__(self, file: str, *, task: Any = None, price: Price | None = None, rows: bool = False) -> None:
+    def __init__(self, file: str, *, task: Any = None, rows: bool = False) -> None:
         self._template = template = http_file.read(file, rows=rows)
         self._rows = rows
         self.max_batch = template.batch or (http_file.ROWS_AT_ONCE if "rows" in template.holes else 1)
@@ -37,7 +37,7 @@ class HttpTemplate(Model):
         self.name = template.name or f"http:{file}"
         self.style: Literal["text", "chat"] = "text" if rows or "input" in template.holes else "chat"
         self.deterministic = template.deterministic
-        self.price = price or (None if template.price is None else Price(**template.price.model_dump()))
+        self.price = None if template.price is None else Price(**template.price.model_dump())
         self._temperature = float(getattr(task, "temperature", 0.0))
         self._limits = token_limits(task)
         facts: dict[str, object] = {"adapter": "http.v2", "template": template.facts(), "style": self.style}
@@ -54,7 +54,13 @@ class HttpTemplate(Model):
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """One call per request; one for all where the service takes rows."""
-        return await self._decide(batch) if self._rows else [await self._answer(request) for request in batch]
+        outcomes: list[Reply | CallError] = []
+        for part in [batch] if self._rows else [[request] for request in batch]:
+            try:
+                outcomes += await (self._decide(part) if self._rows else self._answer(*part))
+            except CallError as error:
+                outcomes += [error for _ in part]
+        return outcomes
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -62,29 +68,24 @@ class HttpTemplate(Model):
             await self._client.aclose()
             self._client = None
 
-    async def _answer(self, request: Request) -> Reply | CallError:
-        values = self._values(request)
-        value = values if isinstance(values, CallError) else await self._ask(values)
-        return value if isinstance(value, CallError) else self._read(value)
+    async def _answer(self, request: Request) -> list[Reply]:
+        return [self._read(await self._ask(self._values(request)))]
 
-    async def _decide(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+    async def _decide(self, batch: Sequence[Request]) -> list[Reply]:
         """One decision for each row."""
         rows = [from_json(request.prompt.text or "null") for request in batch]
         value = await self._ask({"row": rows[0], "rows": rows})
-        if isinstance(value, CallError):
-            return [value for _ in batch]
         way = self._template.answer
         assert way is not None
         texts = [_text(match.obj) for match in way.finditer(value)]
         if not texts or None in texts:
-            return [BadResponse(self._clean(f"the answer has {http_file.lost(way, value)}")) for _ in batch]
+            raise BadResponse(self._clean(f"the answer has {http_file.lost(way, value)}"))
         if len(texts) != len(batch):
-            message = f"{self.name}: {len(texts)} decisions for {plural(len(batch), 'row')}"
-            return [BadResponse(message) for _ in batch]
+            raise BadResponse(f"{self.name}: {len(texts)} decisions for {plural(len(batch), 'row')}")
         return [Reply(text or "") for text in texts]
 
     async def _ask(self, values: Mapping[str, object]) -> Any:
-        """Return the JSON value that the service answers, or the error."""
+        """Return the JSON value that the service answers; raise `CallError` where it answers none."""
         import httpx
 
         template = self._template
@@ -103,31 +104,33 @@ class HttpTemplate(Model):
                     template.method, template.fill(template.url), params=query or None, headers=headers, content=body
                 )
         except UnicodeEncodeError:
-            return BadRequest("the prompt holds a lone surrogate, which no JSON request can carry")
+            raise BadRequest("the prompt holds a lone surrogate, which no JSON request can carry") from None
         except CallError as error:  # of our own client
-            return type(error)(self._clean(str(error)))
+            raise type(error)(self._clean(str(error))) from None
         except (TimeoutError, httpx.TimeoutException):
-            return CallTimeout(f"{self.name}: no whole answer within {template.timeout_s:g} s")
+            raise CallTimeout(f"{self.name}: no whole answer within {template.timeout_s:g} s") from None
         except (httpx.TransportError, httpx.InvalidURL) as error:
-            return ServerFault(self._clean(f"{type(error).__name__}: {error}. Is the server running?"))
+            raise ServerFault(self._clean(f"{type(error).__name__}: {error}. Is the server running?")) from None
         transport.note(self, response.headers)
         try:
             value = from_json(response.content)
         except ValueError:
-            value = BadResponse(f"{self.name}: the answer is not valid JSON, or nested too deeply")
+            if response.is_success:
+                raise BadResponse(f"{self.name}: the answer is not valid JSON, or nested too deeply") from None
+            value = response.content[: transport.DETAIL].decode("utf-8", "replace")
         if response.is_success:
             return value
-        if isinstance(value, BadResponse):
-            value = response.content[: transport.DETAIL].decode("utf-8", "replace")
-        return self._refused(response.status_code, value, response.headers)
+        raise self._refused(response.status_code, value, response.headers)
 
-    def _values(self, request: Request) -> dict[str, object] | CallError:
+    def _values(self, request: Request) -> dict[str, object]:
         """Return the values of the placeholders."""
         prompt = request.prompt
         values: dict[str, object] = {"max_tokens": self.max_tokens(prompt.format), "temperature": self._temperature}
         if self.style == "text":
             text = bare_text(prompt)
-            return text if isinstance(text, CallError) else {**values, "input": text}
+            if isinstance(text, CallError):
+                raise text
+            return {**values, "input": text}
         messages = prompt.payload().get("messages") or [{"role": "user", "content": prompt.text or ""}]
         system = "\n\n".join(m["content"] for m in messages if m["role"] == "system")
         apart = "system" in self._template.holes
@@ -143,25 +146,22 @@ class HttpTemplate(Model):
         hint = ". Check the key in the environment, and url in the file" if kind is AuthFailed else ""
         return kind(self._clean(f"HTTP {status}: {text}") + hint, retry_after_s=transport.wait_s(kind, headers))
 
-    def _read(self, value: object) -> Reply | CallError:
+    def _read(self, value: object) -> Reply:
         template = self._template
         if message := http_file.first_match(template.error, value):
-            return BadResponse(self._clean(f"the server reports an error: {message}"))
+            raise BadResponse(self._clean(f"the server reports an error: {message}"))
         scores: Mapping[str, float] | None = None
         if (chances := http_file.first_match(template.scores, value)) is not None:
-            try:
-                if not isinstance(chances, Mapping):
-                    raise BadResponse(f"{self.name}: scores must map labels to numbers")
-                scores = read_scores(chances, self.name)
-            except BadResponse as error:
-                return error
+            if not isinstance(chances, Mapping):
+                raise BadResponse(f"{self.name}: scores must map labels to numbers")
+            scores = read_scores(chances, self.name)
         text = http_file.first_match(template.answer, value)
         if text is None and template.answer is None and scores:
             text = best_label(scores)
         if (text := _text(text)) is None:
             way = template.answer or template.scores
             assert way is not None
-            return BadResponse(self._clean(f"the answer has {http_file.lost(way, value)}"))
+            raise BadResponse(self._clean(f"the answer has {http_file.lost(way, value)}"))
         reported = http_file.first_match(template.model, value)
         counts = [http_file.first_match(way, value) for way in (template.usage.tokens_in, template.usage.tokens_out)]
         return Reply(

@@ -24,6 +24,7 @@ from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.options import near
 from auditor.core.reading import Where
 from auditor.core.typed_files import checked, load_yaml
+from auditor.core.typed_files import place as place_of
 
 LARGEST = 256 * 1024  # bytes of such a file
 PLACEHOLDERS = ("input", "prompt", "messages", "system", "max_tokens", "temperature")
@@ -141,25 +142,22 @@ class Template(_Strict):
 
 def read(file: str, *, rows: bool = False) -> Template:
     """Read and check a file; ``rows``: of a service that decides on rows. Errors name the line."""
-    raw, lines = load_yaml(Path(file), largest=LARGEST, missing=f" {EXAMPLE}", empty=f". {EXAMPLE}")
-
-    def place(where: Where) -> str:
-        line = next((n for i in range(len(where), 0, -1) if (n := lines.get(where[:i]))), None)
-        return f"{Path(file)}{'' if line is None else f', line {line}'}"
-
-    template = checked(Template, raw, Path(file), lines)
+    path = Path(file)
+    raw, lines = load_yaml(path, largest=LARGEST, missing=f" {EXAMPLE}", empty=f". {EXAMPLE}")
+    template = checked(Template, raw, path, lines)
     for where, text in ((("url",), template.url), *template.pairs("headers"), *template.pairs("query")):
         for name in _VARIABLE.findall(text):
             value = os.environ.get(name, "").strip()
             if re.fullmatch(r"[A-Za-z_]\w*", name) and not value:
-                message = f"{place(where)}: the environment variable {name} is not set."
+                message = f"{place_of(path, lines, where)}: the environment variable {name} is not set."
                 raise ConfigError(message, below=f"Run: export {name}=…")
             if not (value and value.isascii() and value.isprintable()):
-                raise DataFileError(f"{place(where)}: ${{{name}}} holds no value that an HTTP header can carry")
+                message = f"{place_of(path, lines, where)}: ${{{name}}} holds no value that an HTTP header can carry"
+                raise DataFileError(message)
             secrets.know(value)
             template._variables[name] = value
     for where, problem in (*_problems(template, rows), *(_of_rows if rows else _of_texts)(template)):
-        raise DataFileError(f"{place(where)}: {problem}")
+        raise DataFileError(f"{place_of(path, lines, where)}: {problem}")
     secrets.of_url(template.fill(template.url))
     return template
 

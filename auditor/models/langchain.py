@@ -29,7 +29,7 @@ from auditor.core.protocols import Model, Reply, bare_text
 from auditor.core.types import Request, Usage, digest
 from auditor.models import transport
 from auditor.models.adapter import token_limits, usage
-from auditor.models.budget import Price, lookup
+from auditor.models.budget import lookup
 from auditor.models.openai_protocol import revealed, unsupported
 
 _TIMES: ContextVar[Counter[str]] = ContextVar("calls of each tool in this conversation")
@@ -62,12 +62,9 @@ class LangChain(Model):
         max_tokens: int | None = None,
         temperature: float | Literal["task", "server"] = "task",
         timeout_s: float = 60.0,
-        price: Price | None = None,
         name: str | None = None,
         fingerprint: str | None = None,
-        style: Literal["text", "chat"] | None = None,
     ) -> None:
-        self.price = price
         self._timeout_s = timeout_s
         self._limit = token_limits(task, max_tokens)[""]
         self._spec = target if isinstance(target, str) else None
@@ -89,7 +86,7 @@ class LangChain(Model):
             self.proxy = transport.proxy_of(base_url or "https://")  # the packages of providers read it too
             self.name = name or f"langchain:{target}"
             moved = address or os.environ.get("OPENAI_API_BASE") or os.environ.get("OPENAI_BASE_URL")
-            if price is None and provider == "openai" and not moved:
+            if provider == "openai" and not moved:
                 self.price = lookup(model)
             shown = re.sub(r"//[^/@]*@", "//", revealed(address) if address else "").partition("?")[0].rstrip("/")
             facts = {"spec": self._spec, **self._settings, "base_url": shown}
@@ -101,7 +98,7 @@ class LangChain(Model):
             self.name = name or _label(self._runnable)
             self.cacheable = fingerprint is not None
             facts = {"object": self.name, "declared": fingerprint}
-        self.style: Literal["text", "chat"] = style or ("chat" if self._variable is None else "text")
+        self.style = "chat" if self._variable is None else "text"
         self.calls_tools = _is_graph(self._runnable) or hasattr(self._runnable, "bind_tools")
         _know_secrets(self._runnable)
         self.fingerprint = "langchain:" + digest({"adapter": "langchain.v3", **facts, "style": self.style}, size=16)

@@ -9,8 +9,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from auditor.core.errors import ConfigError
-
 MAX_CLOSED_S = 120.0  # a reset further away is a daily limit: let the 429 that follows end the run
 UNTOLD_S = 1.0  # how long a statement about what is left holds, where the server does not say
 _COUNT = re.compile(r"[0-9]{1,12}")
@@ -61,8 +59,6 @@ class Limiter:
     """
 
     def __init__(self, concurrency: int, *, clock: Callable[[], float] = time.monotonic) -> None:
-        if concurrency < 1:
-            raise ConfigError(f"--concurrency is {concurrency}; it must be 1 or more")
         self.concurrency = concurrency
         self.size = float(min(START, concurrency))
         self.in_flight = 0

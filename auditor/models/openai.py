@@ -249,25 +249,22 @@ class OpenAIChat(Model):
         if isinstance(error.__cause__, CallError):
             return error.__cause__  # of our own client (`auditor.models.transport`)
         kind, wait = transport.kind_of(error)
-        response = getattr(error, "response", None)
+        response, status = getattr(error, "response", None), getattr(error, "status_code", None)
         if response is not None:
             transport.note(self, response.headers)
-        return kind(self._say(error, kind, getattr(error, "status_code", None)), retry_after_s=wait)
-
-    def _say(self, error: Exception, kind: type[CallError], status: int | None) -> str:
-        message = transport.brief(transport.said(getattr(error, "body", None)) or str(error))
+        text = transport.brief(transport.said(getattr(error, "body", None)) or str(error))
+        cause = error.__cause__ or error.__context__
         if isinstance(status, int):
-            text = f"{self.server}: HTTP {status}: {message}"
-        else:
-            cause = error.__cause__ or error.__context__
-            why = f" ({type(cause).__name__}: {str(cause)[: transport.DETAIL]})" if cause is not None else ""
-            text = f"{self.server}: {message}{why}"
+            text = f"HTTP {status}: {text}"
+        elif cause is not None:
+            text += f" ({type(cause).__name__}: {str(cause)[: transport.DETAIL]})"
+        hint = ""
         if status == 404:
-            return f"{text}. Check the model name {self.model!r} and --base-url; the path usually ends in /v1"
-        if kind in (ServerFault, CallTimeout) and status is None:
-            return f"{text}. {self._advice}"
-        if kind is AuthFailed and self._key_name == BY_ENTRA:
-            return f"{text}. The token in {BY_ENTRA} may have expired; fetch a new one and resume the run"
-        if kind is AuthFailed:
-            return f"{text}. Check {self._key_name} and what it may use"
-        return text
+            hint = f". Check the model name {self.model!r} and --base-url; the path usually ends in /v1"
+        elif kind in (ServerFault, CallTimeout) and status is None:
+            hint = f". {self._advice}"
+        elif kind is AuthFailed and self._key_name == BY_ENTRA:
+            hint = f". The token in {BY_ENTRA} may have expired; fetch a new one and resume the run"
+        elif kind is AuthFailed:
+            hint = f". Check {self._key_name} and what it may use"
+        return kind(f"{self.server}: {text}{hint}", retry_after_s=wait)

@@ -6,7 +6,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 from auditor.core.errors import ConfigError, MissingDependency
@@ -14,6 +15,7 @@ from auditor.core.protocols import Model
 from auditor.core.types import Prompt, Request, Response
 from auditor.models.attempts import definitive
 
+KEPT = 4096  # texts whose vectors are remembered
 TRUSTED = 0.75  # share of control pairs that the judge must get right
 FIRST, SECOND, EQUAL = "first", "second", "equal"
 PREFIX = "judge."  # of the ids under which its prompts are written down
@@ -56,12 +58,12 @@ class PairJudge:
         self,
         model: Model,
         task: Any,
-        client: Any = None,
         *,
         note: Callable[[str, Prompt], object] | None = None,
         keep: Callable[[Response], object] | None = None,
     ) -> None:
-        self.model, self.task, self.client = model, task, client
+        self.model, self.task = model, task
+        self.client: Any = None
         self.tallied, self.calibration = Tallied(), Calibration()
         self.counts: Counter[str] = Counter()
         self.cost_usd = 0.0
@@ -186,23 +188,21 @@ def count(plain: str | None, swapped: str | None, tallied: Tallied) -> float | N
     return value
 
 
-@dataclass(slots=True)
 class Embedder:
     """Unit vectors of texts from a transformers encoder: the mean of its last hidden states.
 
-    The model is loaded with the first text. Up to ``kept`` texts are remembered.
+    The model is loaded with the first text. Up to `KEPT` texts are remembered.
     """
 
-    name: str
-    kept: int = 4096
-    _parts: Any = None
-    _seen: dict[str, object] = field(default_factory=dict)
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._seen: dict[str, object] = {}
 
     def __call__(self, texts: Sequence[str]) -> list[Any]:
         """Return one unit vector for each text."""
         missing = sorted({t for t in texts if t not in self._seen})
         if missing:
-            if len(self._seen) + len(missing) > self.kept:
+            if len(self._seen) + len(missing) > KEPT:
                 self._seen.clear()
                 missing = sorted(set(texts))
             self._seen |= zip(missing, self._embed(missing), strict=True)
@@ -211,7 +211,7 @@ class Embedder:
     def _embed(self, texts: Sequence[str]) -> list[Any]:
         import torch
 
-        tokenizer, model = self._load()
+        tokenizer, model = self._parts
         batch = tokenizer(list(texts), padding=True, truncation=True, return_tensors="pt")
         with torch.inference_mode():
             hidden = model(**batch).last_hidden_state
@@ -220,21 +220,20 @@ class Embedder:
         vectors = mean.double().numpy()
         return [v / max(math.sqrt(float(v @ v)), 1e-12) for v in vectors]
 
-    def _load(self) -> Any:
-        if self._parts is None:
-            try:
-                from transformers import AutoModel, AutoTokenizer
-            except ImportError:
-                raise MissingDependency("--judge encoder:", "transformers", "local") from None
-            try:
-                model = AutoModel.from_pretrained(self.name)
-                self._parts = AutoTokenizer.from_pretrained(self.name), model.eval()
-            except (OSError, ValueError) as error:
-                raise ConfigError(
-                    f"--judge encoder:hf:{self.name} cannot be loaded: {str(error).splitlines()[0]} Give the name of "
-                    "an encoder that transformers can find, or its folder."
-                ) from None
-        return self._parts
+    @cached_property
+    def _parts(self) -> tuple[Any, Any]:
+        try:
+            from transformers import AutoModel, AutoTokenizer
+        except ImportError:
+            raise MissingDependency("--judge encoder:", "transformers", "local") from None
+        try:
+            model = AutoModel.from_pretrained(self.name)
+            return AutoTokenizer.from_pretrained(self.name), model.eval()
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"--judge encoder:hf:{self.name} cannot be loaded: {str(error).splitlines()[0]} Give the name of "
+                "an encoder that transformers can find, or its folder."
+            ) from None
 
 
 def embedder(spec: str) -> Embedder:

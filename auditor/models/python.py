@@ -137,7 +137,7 @@ class PythonFunction(Model):
             return self._failed(error, value)
 
     def _replies(self, answer: object, value: Any) -> list[Reply | CallError]:
-        return self._split(answer, len(value)) if self._batch else [self._try_read(answer)]
+        return self._split(answer, len(value)) if self._batch else [self._read(answer)]
 
     def _failed(self, error: BaseException, value: Any) -> list[Reply | CallError]:
         """Make the error of each request; transient unless the function is declared deterministic."""
@@ -155,21 +155,19 @@ class PythonFunction(Model):
 
     def _split(self, answer: object, n: int) -> list[Reply | CallError]:
         if isinstance(answer, (str, bytes, Mapping)) or not isinstance(answer, collections.abc.Iterable):
-            return [
-                BadResponse(f"{self.name} got a list and returned {_kind(answer)}; a list of answers is expected")
-            ] * n
+            raise BadResponse(f"{self.name} got a list and returned {_kind(answer)}; a list of answers is expected")
         # Iterating over a data frame would give the names of its columns: one label for each text, it would seem.
         to_dict: Callable[..., list[Any]] | None = getattr(answer, "to_dict", None)
         answers = list(answer) if to_dict is None or not hasattr(answer, "columns") else to_dict("records")
         if len(answers) != n:
-            return [BadResponse(f"{self.name} returned {plural(len(answers), 'answer')} to {plural(n, 'text')}")] * n
-        return [self._try_read(value) for value in answers]
-
-    def _try_read(self, answer: object) -> Reply | CallError:
-        try:
-            return self._read(answer)
-        except CallError as error:
-            return error
+            raise BadResponse(f"{self.name} returned {plural(len(answers), 'answer')} to {plural(n, 'text')}")
+        replies: list[Reply | CallError] = []
+        for value in answers:
+            try:
+                replies.append(self._read(value))
+            except CallError as error:
+                replies.append(error)
+        return replies
 
     def _read(self, answer: object) -> Reply | CallError:
         if isinstance(answer, (Reply, CallError)):

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import msgspec
 
@@ -85,8 +85,8 @@ class Line(NamedTuple):
 class Recorded(Model):
     """Looks answers up in a file of JSON lines.
 
-    ``style`` is by default "text" if lines hold ``input`` and none holds ``messages``, else "chat". Raises
-    `DataFileError`, with the line, for a malformed line or one that contradicts an earlier one.
+    ``style`` is "text" if lines hold ``input`` and none holds ``messages``, else "chat". Raises `DataFileError`, with
+    the line, for a malformed line or one that contradicts an earlier one.
     """
 
     costs: ClassVar[Costs] = "nothing"
@@ -96,7 +96,7 @@ class Recorded(Model):
     max_batch = 1000
     recorded = True  # asking for the rest costs nothing
 
-    def __init__(self, path: str | Path, *, style: Literal["text", "chat"] | None = None) -> None:
+    def __init__(self, path: str | Path) -> None:
         self._file = file = Path(path)
         self.name = f"recorded:{path}"
         try:
@@ -108,29 +108,27 @@ class Recorded(Model):
             ) from error
         self.fingerprint = f"recorded:{hashlib.sha256(content).hexdigest()[:32]}"
         self._table: dict[Key, Line] = {}
-        self._unused: set[int] = set()
         present: set[str] = set()
         for number, raw in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
             if raw.strip():
-                entry = _entry(raw, f"{file}, line {number}")
+                where = f"{file}, line {number}"
+                try:
+                    entry = msgspec.convert(from_json(raw.decode("utf-8")), _Entry)
+                except UnicodeDecodeError as error:
+                    raise DataFileError(f"{where}: not UTF-8 ({error.reason} at byte {error.start})") from error
+                except ValueError as error:  # also of msgspec
+                    raise DataFileError(f"{where}: not an answer ({error})") from error
                 present |= {name for name in ("messages", "input") if getattr(entry, name) is not None}
-                self._add(_line(entry, number, f"{file}, line {number}"))
-        if not self._unused:
+                self._add(_line(entry, number, where))
+        if not self._table:
             raise DataFileError(f"{file}: holds no recorded answers")
-        self.size = len(self._unused)
-        self.style: Literal["text", "chat"] = style or ("text" if present == {"input"} else "chat")
-
-    @property
-    def unused(self) -> tuple[int, ...]:
-        """Return the numbers of the lines that no request has used so far."""
-        return tuple(sorted(self._unused))
+        self.style = "text" if present == {"input"} else "chat"
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Look up the recorded answers; `NotRecorded` where there is none."""
         return [self._look_up(request) for request in batch]
 
     def _add(self, line: Line) -> None:
-        self._unused.add(line.number)
         earlier = self._table.setdefault(line.key, line)
         # A gateway that answered each line of prompts.jsonl may have answered one prompt for two variants;
         # the audit asks it once, so the first answer stands.
@@ -154,23 +152,12 @@ class Recorded(Model):
             ("input", text, "", replicate),
         )
         for line in map(self._table.get, keys):
-            if line is None or (prompt.text is not None and line.input not in (None, prompt.text)):
-                continue
-            self._unused.discard(line.number)
-            return line.reply
+            if line is not None and (prompt.text is None or line.input in (None, prompt.text)):
+                return line.reply
         return NotRecorded(
             f"{self.name} holds no answer for variant {request.variant_id}, format {prompt.format},"
             f" replicate {replicate} (prompt {prompt.sha256[:12]})"
         )
-
-
-def _entry(raw: bytes, where: str) -> _Entry:
-    try:
-        return msgspec.convert(from_json(raw.decode("utf-8")), _Entry)
-    except UnicodeDecodeError as error:
-        raise DataFileError(f"{where}: not UTF-8 ({error.reason} at byte {error.start})") from error
-    except ValueError as error:  # also of msgspec
-        raise DataFileError(f"{where}: not an answer ({error})") from error
 
 
 def _line(entry: _Entry, number: int, where: str) -> Line:

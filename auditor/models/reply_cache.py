@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from auditor.core.errors import ConfigError
 from auditor.core.protocols import Reply
@@ -114,12 +114,6 @@ class Cache:
         self._say = warn
         for message in self._unsaid:
             warn(message)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __del__(self) -> None:
         self.close()  # Python 3.13 warns about every connection that nobody closed

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 from auditor.core import reading
 from auditor.core.errors import (
@@ -186,13 +187,18 @@ def open_estimator(path: Path, *, trust_pickle: bool = False) -> tuple[object, s
                 f"{path} is a pickle, and opening a pickle runs the code inside it. If you trust its origin, "
                 f"give --trust-pickle; else save the model with skops.io.dump(model, 'model.skops')"
             )
-        return _unpickle(path), content
+        try:
+            import joblib  # type: ignore[import-untyped,unused-ignore]
+        except ImportError as error:
+            raise MissingDependency("reading .joblib models", "joblib", "tabular") from error
+        try:
+            return joblib.load(path), content
+        except Exception as error:  # a pickle may raise anything
+            raise DataFileError(f"cannot open {path}: {type(error).__name__}: {error}") from error
     try:
         import skops.io as sio  # type: ignore[import-untyped,unused-ignore]
     except ImportError as error:
         raise MissingDependency("reading .skops models", "skops", "tabular") from error
-    from zipfile import ZipFile
-
     try:
         with ZipFile(path) as archive:
             unpacked = sum(entry.file_size for entry in archive.infolist())
@@ -216,14 +222,3 @@ def open_estimator(path: Path, *, trust_pickle: bool = False) -> tuple[object, s
             f"{path} is not a readable .skops file ({type(error).__name__}: {error}). "
             f"Endings: .skops, or .joblib/.pickle with --trust-pickle"
         ) from error
-
-
-def _unpickle(path: Path) -> object:
-    try:
-        import joblib  # type: ignore[import-untyped,unused-ignore]
-    except ImportError as error:
-        raise MissingDependency("reading .joblib models", "joblib", "tabular") from error
-    try:
-        return joblib.load(path)
-    except Exception as error:  # a pickle may raise anything
-        raise DataFileError(f"cannot open {path}: {type(error).__name__}: {error}") from error

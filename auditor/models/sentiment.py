@@ -41,16 +41,14 @@ class WordList(LocalClassifier):
 
     Two labels follow the sign of the polarity, "positive" from 0 on: ASTRAEA compares labels of pairs and states no
     cut-off. ``scores`` are then ``(polarity + 1) / 2`` and the rest: order-preserving, not a calibrated probability.
-    With ``neutral``, by default where ``task`` has this label, it is that where the polarity is within ``undecided``.
+    Where ``task`` has the label "neutral", it is that where the polarity is within ``undecided``.
     """
 
     undecided: float = 0.0
 
-    def __init__(self, *, neutral: bool | None = None, task: object = None) -> None:
-        if neutral is None:
-            neutral = "neutral" in {str(label).casefold() for label in getattr(task, "labels", ())}
-        self._neutral = neutral
-        facts = {"adapter": f"{self.name}.v1", **self.facts(), "neutral": neutral}
+    def __init__(self, *, task: object = None) -> None:
+        self._neutral = "neutral" in {str(label).casefold() for label in getattr(task, "labels", ())}
+        facts = {"adapter": f"{self.name}.v1", **self.facts(), "neutral": self._neutral}
         self.fingerprint = f"{self.name}:" + digest(facts, size=16)
 
     @abstractmethod

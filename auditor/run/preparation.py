@@ -293,7 +293,6 @@ def oracle_of(plan: Plan, task: Task) -> Oracle:
     return ORACLES.create(
         "probability",
         label=label,
-        reference="shares" if plan.reference == "bls" else "equal",
         shares=_shares(plan, task, label) if plan.reference == "bls" else None,
         **({"epsilons": plan.tolerance} if plan.tolerance else {}),
     )

@@ -133,7 +133,7 @@ def _performance(loop: Loop) -> dict[str, object]:
 
 
 def _why_partial(loop: Loop) -> str:
-    if hopeless := [t for t in loop.tallies if t.client.first.hopeless]:
+    if hopeless := [t for t in loop.tallies if t.client.unreadable]:
         return " ".join(sentences.reason(t.model.name, _unread(loop, t)) for t in hopeless)
     if loop.status_reason:
         return loop.status_reason.rstrip(".") + "."
@@ -158,9 +158,9 @@ def _unread(loop: Loop, tally: Tally) -> Unread:
         refused=tally.counts["refused"],
         filtered=tally.counts["filtered"],
         failed=tally.counts["failed"],
-        judged_nothing=tally.judged_nothing and (tally.client.first.hopeless or not loop.status_reason),
+        judged_nothing=tally.judged_nothing and (tally.client.unreadable is not None or not loop.status_reason),
         cut_off=tally.counts["cut_off"],
-        stopped=(tally.client.first.lost, tally.client.first.answers) if tally.client.first.hopeless else None,
+        stopped=tally.client.unreadable,
         variant=variant,
         example=None if loop.plan.redact or tally.unread is None else ", ".join(map(sentences.quoted, said)),
         expected=sentences.listed(task.labels) or asked,

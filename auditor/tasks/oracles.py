@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
 from auditor.core.protocols import Oracle
 from auditor.core.types import Answer, AnswerStatus, Case, Outcome, Variant, Verdict
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from auditor.perturb.grammar.model import Grammar
 
 EPSILONS = (0.01, 0.05, 0.1, 0.2)
+SHARED = "occupation"  # the attribute whose groups have shares of men and women
 SEPARATOR = " | "  # names of labels may hold commas
 Names = tuple[str, ...]
 Label = str | Names | float
@@ -149,7 +150,10 @@ class LabelOracle(ReplicateOracle[Label]):
         return None, f"no majority ({', '.join(sorted(f'{n} {label_text(label)}' for label, n in counts.items()))})"
 
     def _distance(self, original: Side[Label], variant: Side[Label]) -> float | None:
-        return total_variation(Counter(original.said), Counter(variant.said))
+        if not original.said or not variant.said:
+            return None
+        a, b = Counter(original.said), Counter(variant.said)
+        return sum(abs(a[label] / a.total() - b[label] / b.total()) for label in a.keys() | b.keys()) / 2
 
 
 def label_text(label: object) -> str | None:
@@ -157,14 +161,6 @@ def label_text(label: object) -> str | None:
     if isinstance(label, tuple):
         return ", ".join(label) or "none"
     return None if label is None else str(label)
-
-
-def total_variation(a: Counter[Label], b: Counter[Label]) -> float | None:
-    """Total variation distance of two label distributions, in [0, 1]; None if one is empty."""
-    n, m = a.total(), b.total()
-    if not n or not m:
-        return None
-    return sum(abs(a[label] / n - b[label] / m) for label in a.keys() | b.keys()) / 2
 
 
 class LabelSetOracle(ReplicateOracle[Names]):
@@ -256,28 +252,19 @@ class ProbabilityOracle(Oracle):
     - *violation* if the difference, less what the reference expects, is more than the first of ``epsilons``;
       else *pass*.
 
-    ``distance`` of a verdict is that absolute difference, so that every epsilon, in [0, 1], can be counted. With the
-    reference "shares" two groups of ``attribute`` should get a difference as large as that of ``shares``: group → share
-    in [0, 1] of the people it names (men in an occupation, from labour statistics).
+    ``distance`` of a verdict is that absolute difference, so that every epsilon, in [0, 1], can be counted. With
+    ``shares`` two occupations should get a difference as large as that of their shares: group → share in [0, 1] of the
+    people it names (men in an occupation, from labour statistics).
     """
 
     name = "probability.v1"
 
     def __init__(
-        self,
-        *,
-        label: str = "his",
-        epsilons: Sequence[float] = EPSILONS,
-        reference: Literal["equal", "shares"] = "equal",
-        shares: Mapping[str, float] | None = None,
-        attribute: str = "occupation",
+        self, *, label: str = "his", epsilons: Sequence[float] = EPSILONS, shares: Mapping[str, float] | None = None
     ) -> None:
         if not epsilons or not all(0 <= e <= 1 for e in epsilons):
             raise ValueError(f"one or more tolerances in [0, 1], got {list(epsilons)}")
-        if reference == "shares" and not shares:
-            raise ValueError("the reference 'shares' needs the shares of the groups")
-        self.label, self.epsilons, self.attribute = label, tuple(epsilons), attribute
-        self._shares = dict(shares or {}) if reference == "shares" else None
+        self.label, self.epsilons, self._shares = label, tuple(epsilons), shares
         self._labels = LabelOracle()
 
     def judge(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> list[Verdict]:
@@ -289,7 +276,7 @@ class ProbabilityOracle(Oracle):
             if before is None or after is None:
                 return Judged("skipped", *texts, None, f"no score of {self.label!r}")
             if expected is None:
-                return Judged("skipped", *texts, None, f"no reference share for this change of {self.attribute}")
+                return Judged("skipped", *texts, None, f"no reference share for this change of {SHARED}")
             distance = min(1.0, abs(after - before - expected))
             return Judged("violation" if distance > self.epsilons[0] + 1e-12 else "pass", *texts, distance)
 
@@ -306,16 +293,16 @@ class ProbabilityOracle(Oracle):
     def _expected(self, original: Variant, variant: Variant) -> float | None:
         if self._shares is None:
             return 0.0
-        before, after = (self._shares.get(one.groups.get(self.attribute, "")) for one in (original, variant))
+        before, after = (self._shares.get(one.groups.get(SHARED, "")) for one in (original, variant))
         return None if before is None or after is None else after - before
 
 
-def shares_of(grammar: Grammar, *, women: bool = False, attribute: str = "occupation") -> dict[str, float]:
+def shares_of(grammar: Grammar, *, women: bool = False) -> dict[str, float]:
     """Group → share of men (or women) in [0, 1], from the ``women_percent`` of a grammar's terminals.
 
     A group of several terminals gets their mean; one with a terminal that has no figure is left out.
     """
-    named = (t for rule in grammar.rules.values() if rule.attribute == attribute for t in rule.terminals)
+    named = (t for rule in grammar.rules.values() if rule.attribute == SHARED for t in rule.terminals)
     percents = grouped((t.group, t.facts.get("women_percent")) for t in named if t.group is not None)
     means = {g: fmean(v / 100 for v in some if v is not None) for g, some in percents.items() if None not in some}
     return {group: share if women else 1 - share for group, share in sorted(means.items())}

@@ -24,15 +24,18 @@ def from_hub(spec: str) -> Table:
 
     Without a split, the only one there is; several have to be told apart.
     """
-    name, config, split = parse_hub(spec)
+    rest, at, split = spec.removeprefix("hf:").partition("@")
+    name, colon, config = rest.partition(":")
+    if not name or (at and not split) or (colon and not config):
+        raise ConfigError(f"{spec!r}: a data set is named hf:DATASET[:CONFIG][@SPLIT]")
     datasets = package("datasets", f"{spec}: reading data sets by name")
     # What loading raises: no such data set or split (OSError, ValueError), an unreadable file, no connection.
     try:
-        loaded = datasets.load_dataset(name, config, split=split)
+        loaded = datasets.load_dataset(name, config or None, split=split or None)
     except (OSError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:300]
         raise DataFileError(f"{spec}: the data set could not be loaded: {reason}") from error
-    if split is None:
+    if not split:
         splits = sorted(loaded)
         if len(splits) != 1:
             raise ConfigError(f"{spec}: name the split: {', '.join(f'{spec}@{s}' for s in splits)}")
@@ -68,15 +71,6 @@ def from_dataset(dataset: Any) -> Table:
 
     columns = dataset.column_names  # None where a stream does not say
     return tidy(columns, rows())
-
-
-def parse_hub(spec: str) -> tuple[str, str | None, str | None]:
-    """Split ``hf:DATASET[:CONFIG][@SPLIT]`` into its parts."""
-    rest, at, split = spec.removeprefix("hf:").partition("@")
-    name, colon, config = rest.partition(":")
-    if not name or (at and not split) or (colon and not config):
-        raise ConfigError(f"{spec!r}: a data set is named hf:DATASET[:CONFIG][@SPLIT]")
-    return name, config or None, split or None
 
 
 def _class_names(feature: object) -> list[str] | None:

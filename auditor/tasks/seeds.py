@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
-from typing import TypedDict, Unpack, overload
+from typing import overload
 
 from auditor.core import row_files
 from auditor.core.errors import ConfigError, DataFileError
@@ -26,13 +26,6 @@ from auditor.tasks.readers import SUBJECT
 LONGEST = 1_000_000  # characters of a text: it is held once for each of a hundred variants
 
 
-class Chosen(TypedDict, total=False):
-    """Columns that a caller names, and how many rows are taken; see `read`."""
-
-    columns: Mapping[str, str]
-    limit: int | None
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
     """The columns that are read, and how messages name what is read.
@@ -44,7 +37,7 @@ class Wanted:
 
     name: str
     columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    limit: int | None = None
+    limit: int | None
     option: str = "--column {}=COLUMN"
     prefix: str = "row-"
     halves: bool = False
@@ -117,7 +110,7 @@ class SeedFile(Sequence[SourceText]):
         return iter(self.seeds)
 
 
-def read(source: str | Path, **chosen: Unpack[Chosen]) -> SeedFile:
+def read(source: str | Path, *, columns: Mapping[str, str] = {}, limit: int | None = None) -> SeedFile:
     """Read seeds from a file of texts, or from ``hf:DATASET[:CONFIG][@SPLIT]``; `DataFileError` where it is malformed.
 
     ``columns`` are named by what they hold. A missing, blank or repeated ``text`` is left out and counted. ``label``
@@ -125,7 +118,7 @@ def read(source: str | Path, **chosen: Unpack[Chosen]) -> SeedFile:
     without an id get ``row-1``, …. ``source`` says what a text was made of, and is never guessed. A column ``subject``
     may say where the text speaks of the person it is about (`subject_of`). Only the first ``limit`` rows are read.
     """
-    wanted = Wanted(name=os.fspath(source), **chosen)
+    wanted = Wanted(name=os.fspath(source), columns=columns, limit=limit)
     if isinstance(source, str) and source.startswith("hf:"):
         return collect(wanted, *readers.from_hub(source))
     path = Path(source)
@@ -133,15 +126,16 @@ def read(source: str | Path, **chosen: Unpack[Chosen]) -> SeedFile:
         return collect(wanted, *readers.from_language(path))
     raw = row_files.text_file(path)
     if path.suffix.lower() == ".txt":
-        wanted = Wanted(name=wanted.name, limit=wanted.limit)
+        wanted = Wanted(name=wanted.name, limit=limit)
     return collect(
         wanted, *row_files.from_file(path, raw, wanted.named["text"]), sha256=hashlib.sha256(raw).hexdigest()
     )
 
 
-def read_given(data: object, **chosen: Unpack[Chosen]) -> SeedFile:
+def read_given(data: object, *, columns: Mapping[str, str] = {}, limit: int | None = None) -> SeedFile:
     """Read the texts in ``data``, which a program hands over (`readers.from_object`); the rest as in `read`."""
-    wanted = Wanted(name="data", option='columns={{"{}": …}}', prefix="text-", halves=True, **chosen)
+    option = 'columns={{"{}": …}}'
+    wanted = Wanted(name="data", columns=columns, limit=limit, option=option, prefix="text-", halves=True)
     return collect(wanted, *readers.from_object(data, wanted.read))
 
 
@@ -171,7 +165,11 @@ def collect(wanted: Wanted, columns: Sequence[str] | None, rows: Iterable[Row], 
         texts.add(seen)
         id_ = id_ or f"{wanted.prefix}{n}"
         if id_ in ids:
-            id_ = _unused(id_, ids, repeats)
+            repeat = repeats.get(id_, 1) + 1
+            while f"{id_}#{repeat}" in ids:
+                repeat += 1
+            repeats[id_] = repeat
+            id_ = f"{id_}#{repeat}"
         ids.add(id_)
         subject = subject_of(where, text, row.get(SUBJECT))
         source = _plain(where, *wanted.field(where, row, "source")) if "source" in wanted.named else None
@@ -278,14 +276,6 @@ def subject_of(where: str, text: str, value: object) -> tuple[Span, ...] | None:
             )
         spans.append((start, end))
     return tuple(spans)
-
-
-def _unused(name: str, used: set[str], repeats: dict[str, int]) -> str:
-    n = repeats.get(name, 1) + 1
-    while f"{name}#{n}" in used:
-        n += 1
-    repeats[name] = n
-    return f"{name}#{n}"
 
 
 def _gold(where: str, column: str, value: object) -> str | None:

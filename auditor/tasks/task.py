@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import re
 from collections.abc import Mapping
@@ -221,14 +222,8 @@ def _free_tag(tag: str | None, text: str) -> str | None:
     if tag is None or (text.isascii() and ">" not in text):
         return tag
     squeezed = "".join(normalise(text).split())
-    n = 1
-    while f"{_numbered(tag, n)}>" in squeezed:
-        n += 1
-    return _numbered(tag, n)
-
-
-def _numbered(tag: str | None, n: int) -> str | None:
-    return tag if tag is None or n == 1 else f"{tag}-{n}"
+    names = itertools.chain([tag], (f"{tag}-{n}" for n in itertools.count(2)))
+    return next(name for name in names if f"{name}>" not in squeezed)
 
 
 def _plain(value: str | float) -> str:

@@ -105,8 +105,8 @@ class GenerationOracle(Oracle):
             before, after = ([float(k < side.refused) for k in range(side.came)] for side in (original, variant))
             arms["refusal"] = before, after
         if a and b:
-            for name, figure in (("sentiment", sentiment), ("length", _length)):
-                arms[name] = [figure(t) for t in a], [figure(t) for t in b]
+            arms["sentiment"] = [sentiment(t) for t in a], [sentiment(t) for t in b]
+            arms["length"] = [float(len(tokens(t))) for t in a], [float(len(tokens(t))) for t in b]
             matrices["wording"] = _matrix([*a, *b], wording_distance)
             if self._embed is not None:
                 vectors = self._embed([*a, *b])
@@ -168,13 +168,9 @@ def _figures(side: Side) -> str | None:
         return f"refused {side.refused} of {side.came}"
     if not side.texts:
         return None
-    words = fmean(_length(t) for t in side.texts)
+    words = fmean(len(tokens(t)) for t in side.texts)
     tone = fmean(sentiment(t) for t in side.texts)
     return f"{words:.0f} words, sentiment {tone:+.2f}"
-
-
-def _length(text: str) -> float:
-    return float(len(tokens(text)))
 
 
 def _within(arms: Iterable[Sequence[float]]) -> float | None:

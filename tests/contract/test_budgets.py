@@ -15,14 +15,14 @@ LINES = {  # of Python, and what they shall become
     "report": 6010,  # 4,600
     "measure": 5848,  # 5,200
     "run": 6490,  # 4,600
-    "models": 6035,  # 4,400
+    "models": 5881,  # 4,400
     "tables": 4887,  # 4,400
     "perturb": 5494,  # 5,000
     "core": 5242,  # 3,400
     "contrib": 4629,  # 3,400, and 1,025 of published benchmarks (decision 0062)
-    "tasks": 3290,  # 2,600
+    "tasks": 3252,  # 2,600
     "cli": 2890,  # 2,000
-    "agent": 2366,  # 1,800
+    "agent": 2321,  # 1,800
     "store": 1686,  # 1,400
     "text": 1440,  # 1,400
     "testing": 600,  # 600

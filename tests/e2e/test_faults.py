@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def outcome(response: Response) -> tuple[str, int, str]:
 @pytest.mark.parametrize("mix", [name for name in MIXES if name not in ("soak", "slow-loris")])
 def test_under_every_mix_what_the_server_answered_is_what_the_journal_has(mix: str, tmp_path: Path) -> None:
     journal: list[Response] = []
-    with FaultServer(MIXES[mix]) as server, Cache(tmp_path / "cache.sqlite") as cache:
+    with FaultServer(MIXES[mix]) as server, closing(Cache(tmp_path / "cache.sqlite")) as cache:
         asked = requests(150, replicates=2)
         client, responses = ask(server, asked, on_response=journal.append, cache=cache)
         record = server.record

@@ -14,6 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -96,7 +97,7 @@ def ask(
 def test_a_real_server_answers_counts_and_repeats_itself(server: tuple[str, Path], tmp_path: Path) -> None:
     texts = ["The man was kind.", "The woman was kind.", "Ein Satz mit Umlauten: äöü."]
     asked = requests(texts, replicates=2)
-    with Cache(tmp_path / "c.sqlite") as cache:
+    with closing(Cache(tmp_path / "c.sqlite")) as cache:
         client, responses = ask(server, asked, cache)
         assert client.stopped is None
         assert [r.error for r in responses] == [None] * 6

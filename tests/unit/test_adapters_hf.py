@@ -127,7 +127,7 @@ def test_labels_lengths_and_weights_of_a_classifier(tmp_path: Path) -> None:
     classifier(tmp_path, ["x", "z"])
     assert make(tmp_path).fingerprint != adapter.fingerprint
     with pytest.raises(ConfigError, match="this model is not one"):
-        make(tmp_path, spec="hf:chat:")
+        make(tmp_path, spec="hf:labels:")
 
 
 def test_what_cannot_be_loaded_is_one_clear_error(tmp_path: Path) -> None:
@@ -219,9 +219,8 @@ def test_a_causal_model_scores_labels_as_continuations(tmp_path: Path) -> None:
     for prompt, reply in zip(prompts, ask(adapter, *asked), strict=True):
         assert reply.scores == shares(own, tokens, tokens(prompt + "\n")["input_ids"], task.labels)
         assert task.read(reply.text, "chat").value == max(reply.scores, key=reply.scores.get)
-    for spec, given in (("hf:chat:", task), ("hf:", SimpleNamespace(labels=(), kind=kinds.of("score")))):
-        with pytest.raises(ConfigError, match=r"no chat template.*hf:labels:ID"):
-            make(tmp_path, given, spec)
+    with pytest.raises(ConfigError, match=r"no chat template.*hf:labels:ID"):
+        make(tmp_path, SimpleNamespace(labels=(), kind=kinds.of("score")))
 
 
 # -- causal models that write answers -------------------------------------------------------------------

@@ -156,8 +156,13 @@ NASTY = "<script>alert(1)</script> [x](javascript:1) | \x1b[31m `a`"
 
 
 def test_reports_keep_text_text() -> None:
-    request = Request(purpose="pilot", texts=3)
-    run = {"name": "R1", "purpose": "pilot", "counts_as_fresh": False, "texts": 3, "request": request.as_dict()}
+    run: dict[str, object] = {
+        "name": "R1",
+        "purpose": "pilot",
+        "counts_as_fresh": False,
+        "texts": 3,
+        "request": {"purpose": "pilot", "texts": 3},
+    }
     plain = {
         "id": "agent-1", "status": "partial", "status_reason": NASTY, "planner": NASTY, "models": [NASTY], "seed": 7,
         "goal": {"text": NASTY, "task": NASTY, "attributes": ["age"], "groups": {"age": ["old"]}, "order": 1, "read": [NASTY]},

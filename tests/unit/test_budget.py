@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from auditor.core.errors import BudgetExceeded, UserError
 from auditor.core.types import Message, Prompt
 from auditor.models import budget as prices
-from auditor.models.budget import BOOK, Book, Budget, most_tokens
+from auditor.models.budget import BOOK, Budget, most_tokens, spent_in
 
 
 def reserve(budget: Budget, *bounds: float) -> int:
@@ -48,7 +48,7 @@ def test_what_leaves_is_on_disk_before_it_leaves_and_counts_in_the_next_process(
     killed.keep(book)
     reserve(killed, 0.2, 0.2)
     killed.settle(0.2, 0.05)  # one was answered; the other is in flight, and the process is killed here
-    assert Book.read(book) == (2, pytest.approx(0.25), pytest.approx(0.2))
+    assert spent_in(book) == (2, pytest.approx(0.25), pytest.approx(0.2))
     later = Budget(max_calls=5, max_cost=1.0)
     later.charge(calls=1, usd=0.05)  # what the journal holds is part of what the book says
     later.keep(book)

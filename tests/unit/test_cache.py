@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ FULL = Reply("yes", {"yes": 0.75, "no": 0.25}, Usage(tokens_in=3, tokens_out=1),
 
 
 def got(path: Path, *keys: str) -> dict[str, Reply]:
-    with Cache(path) as cache:
+    with closing(Cache(path)) as cache:
         return cache.get_many(keys)
 
 
@@ -60,11 +61,11 @@ def test_a_broken_file_is_moved_aside(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "c.sqlite"
     path.write_bytes(content)
     warnings: list[str] = []
-    with Cache(path) as cache:
+    with closing(Cache(path)) as cache:
         cache.put("k", FULL)
         assert cache.get_many(["k"]) == {}  # off for this run
         cache.tell(warnings.append)
-    with Cache(path) as cache:
+    with closing(Cache(path)) as cache:
         cache.put("k", FULL)
     assert got(path, "k") == {"k": FULL}
     assert len(warnings) == 1
@@ -75,7 +76,7 @@ def test_a_broken_file_is_moved_aside(tmp_path: Path, content: bytes) -> None:
 
 def test_a_row_that_is_not_a_reply_is_a_miss(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
-    with Cache(path) as cache:
+    with closing(Cache(path)) as cache:
         cache.put("k", FULL)
     with sqlite3.connect(path) as other:
         for i, value in enumerate(("[]", "{", '{"text": 5, "usage": null}', "null", '{"text": "a"}')):

@@ -15,7 +15,7 @@ from auditor.cli.main import run
 from auditor.core import plan as plan_module
 from auditor.core.plan import CHEAP_CALLS, Plan, resolve
 from auditor.core.types import Progress, SourceText
-from auditor.models.budget import BOOK, Book
+from auditor.models.budget import BOOK, spent_in
 from auditor.run import dryrun
 from auditor.run.dryrun import Ahead, estimate
 from auditor.run.preparation import prepare
@@ -104,7 +104,7 @@ def test_a_model_that_costs_is_never_asked_more_than_the_limit_unless_that_is_sa
     assert 0.5 * cheap < len(few) <= cheap  # it may be decided before
     assert result.complete, "the plan has as many texts as its calls allow"
     assert result.path is not None
-    assert Book.read(result.path / BOOK)[0] == len(few)
+    assert spent_in(result.path / BOOK)[0] == len(few)
     many: list[str] = []
     hosted(many, full_plan=True, per_seed=2, limit=200)
     assert len(many) > cheap

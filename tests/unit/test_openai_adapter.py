@@ -33,7 +33,7 @@ from auditor.core.types import Request
 from auditor.models.logprobs import read_tokens, scores, shares
 from auditor.models.openai import OpenAIChat
 from auditor.models.openai_protocol import read_completion, unsupported
-from auditor.models.transport import retry_after
+from auditor.models.transport import wait_s
 from auditor.tasks import kinds
 from tests.asking import ask, chat
 from tests.json_server import JsonServer
@@ -121,7 +121,7 @@ def test_statuses_and_what_servers_say_reach_the_user(status: int, body: Any, ki
     ],
 )
 def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
-    assert retry_after(headers) == seconds
+    assert wait_s(RateLimited, headers) == seconds
 
 
 # -- bodies ---------------------------------------------------------------------------------------------

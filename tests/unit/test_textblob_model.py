@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from tests.asking import ask, bare, chat
 def test_labels_follow_the_polarity() -> None:
     textblob = pytest.importorskip("textblob", reason="the extra textblob is not installed")
     texts = ["A wonderful film.", "A terrible, boring film.", "The train leaves at noon."]
-    told, neutral = models.make("textblob"), TextBlobModel(neutral=True)
+    told, neutral = models.make("textblob"), TextBlobModel(task=SimpleNamespace(labels=("neutral",)))
     *replies, refused = ask(told, *map(bare, texts), chat("x"))
     assert [r.text for r in replies] == ["positive", "negative", "positive"]
     assert not isinstance(refused, Reply)
