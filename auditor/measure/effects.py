@@ -97,8 +97,8 @@ class Words:
         self._left = max(1, n - self._fixed.shape[1])
         by_text = self._text @ self._z**2
         self._told = bool((by_text.sum(axis=0) ** 2 > (by_text**2).sum(axis=0) + 1e-300).any())
-        z = self._z32 = self._z.astype(np.float32)  # enough for weights
-        self._gram = z.T @ z if z.shape[1] < len(z) else z @ z.T
+        plain = self._plain = self._z.astype(np.float32)  # enough for weights
+        self._gram = plain.T @ plain if plain.shape[1] < n else plain @ plain.T
         order = np.argsort(text, kind="stable")
         self._of, self._texts = text, np.split(order, np.flatnonzero(np.diff(text[order])) + 1)
         self._known: dict[int, tuple[Floats, float, float]] = {}
@@ -142,7 +142,7 @@ class Words:
         step = round(math.log(max(ratio, 1e-6)) * RATIOS)
         if step not in self._known:
             weight = 1.0 / (1.0 + math.exp(step / RATIOS) * self._size)
-            z, gram = self._z32, self._gram
+            z, gram = self._plain, self._gram
             weighted = z * weight.astype(np.float32)
             if z.shape[1] < len(z):  # all pairs of rows, less those of one text
                 own = np.concatenate([weighted[rows] @ z[rows].T @ z[rows] for rows in self._texts])
