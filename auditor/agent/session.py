@@ -315,7 +315,7 @@ class Session:
 
     def dry_run(self, request: Request) -> Sized:
         """Count calls and cost of ``request`` on the texts it would take, without taking them or asking anything."""
-        from auditor.run.dryrun import estimate
+        from auditor.run.dryrun import Ahead
 
         chosen = self._chosen(request)
         parts = prepare(self.plan(request), models=self.adapters(), seeds=chosen or None)
@@ -325,7 +325,7 @@ class Session:
                 await model.aclose()
 
         try:
-            values = estimate(parts)
+            values = Ahead(parts).expected()
         finally:
             run_sync(close)
         rows = list(values.models.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -146,8 +146,8 @@ def augment(
     *, run: Path, out: Path, top: int | None, share: float | None, train_rows: int | None, model: str | None, seed: int
 ) -> int:
     """Write texts whose answer changed in RUN, with the label that both sides should get."""
+    from auditor.run.augment import FIELDS, write_rows
     from auditor.run.augment import augment as collect
-    from auditor.run.augment import write, write_rows
     from auditor.tables.retraining import augment_rows, described
 
     path = find_run(run)
@@ -161,7 +161,7 @@ def augment(
     with RunFolder.open(path) as folder:
         folder.require_texts("writing training texts")
         texts = collect(folder, top=top, share=share, train_rows=train_rows, model=model, seed=seed)
-    write(texts.rows, out)
+    write_rows(FIELDS, map(astuple, texts.rows), out)
     lines = [f"{out}: {len(texts.rows)} of {plural(texts.available, 'text')} from the violations of {texts.model}"]
     if texts.tokens:
         lines.append(f"words: {', '.join(map(visible, texts.tokens))}")
@@ -228,9 +228,9 @@ def _show(task: str, done: Compared, format: str) -> int:
     (done.path / "report.html").write_text(html.write(document), encoding="utf-8")
     put({**RunFolder.open(done.path).record()}, format, document)
     say(f"Report: {done.path / 'report.html'}", to=sys.stderr)
-    if not done.complete:
+    if done.reason:
         say(f"Incomplete: {done.reason}. Go on with: audit resume {quoted(done.path)}", to=sys.stderr)
-    return 0 if done.complete else 3
+    return 3 if done.reason else 0
 
 
 def _said(done: Compared, model: str) -> str:
@@ -238,7 +238,7 @@ def _said(done: Compared, model: str) -> str:
 
     seen = done.seen[model]
     lost = seen.answers.total() - seen.answers["ok"]
-    position = done.position(model)
+    position = seen.position
     parts = [f"{model}: {seen.answers.total():,} answers, {lost:,} of them refused or not readable"]
     if seen.not_asked:
         parts.append(f"{plural(seen.not_asked, 'question')} {verb(seen.not_asked, 'was', 'were')} not asked")

@@ -6,7 +6,6 @@ parses are left out and counted.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -15,9 +14,9 @@ import numpy as np
 from auditor.core.record.controls import PositiveControl
 from auditor.core.record.measured import Caution, Gold
 from auditor.core.types import Answer, Estimate
-from auditor.measure.intervals import clopper_pearson, korn_graubard
-from auditor.measure.observations import STATUSES, Arm, Observations, Place
-from auditor.measure.rates import edited, tabulate
+from auditor.measure.intervals import clopper_pearson
+from auditor.measure.observations import STATUSES, Arm, Bools, Observations
+from auditor.measure.rates import edited, share, tabulate
 
 ONE_LABEL = 0.95  # share of answers that are alike from which on a report warns
 UNREADABLE = 0.20  # share of answers that could not be read above which a report warns
@@ -40,8 +39,25 @@ def cautions(
     control: Mapping[str, PositiveControl],
     reported: Collection[str],
 ) -> Iterator[Caution]:
-    """Reasons to be careful with the figures of one model."""
-    yield from alike(model, counts, labels, {name for name, one in control.items() if one.seen})
+    """Reasons to be careful with the figures of one model.
+
+    ``counts``: format → answer that could be read → how often it came, None for texts.
+    """
+    for name, by_answer in sorted(counts.items()):
+        total = sum(by_answer.values())
+        if total < LEAST:
+            continue
+        most = max((value for value in by_answer if value is not None), key=lambda value: by_answer[value])
+        if by_answer[most] >= ONE_LABEL * total:
+            seen = name in control and control[name].seen
+            yield Caution(
+                code="one_label" if by_answer[most] < total else "scores_alone" if seen else "constant_answers",
+                model=model,
+                format=name if len(counts) > 1 else "",
+                n=by_answer[most],
+                of=total,
+                label=labels.get(most),
+            )
     if too_many_unreadable(lost, answers):
         yield Caution(code="unreadable_answers", model=model, format="", n=lost, of=answers)
     for name, one in sorted(control.items()):
@@ -58,140 +74,75 @@ def too_many_unreadable(lost: int, answers: int) -> bool:
     return lost > UNREADABLE * answers
 
 
-def alike(
-    model: str, counts: Mapping[str, Mapping[object, int]], labels: Mapping[object, str], seen: Collection[str] = ()
-) -> Iterator[Caution]:
-    """Yield a caution for each format in which (nearly) every answer that could be read is the same.
-
-    ``counts``: format → answer → how often it came, None for texts; ``seen``: formats whose positive control was seen.
-    """
-    for name, by_answer in sorted(counts.items()):
-        total = sum(by_answer.values())
-        if total < LEAST:
-            continue
-        most = max((value for value in by_answer if value is not None), key=lambda value: by_answer[value])
-        if by_answer[most] >= ONE_LABEL * total:
-            yield Caution(
-                code="one_label" if by_answer[most] < total else "scores_alone" if name in seen else "constant_answers",
-                model=model,
-                format=name if len(counts) > 1 else "",
-                n=by_answer[most],
-                of=total,
-                label=labels.get(most),
-            )
-
-
 # -- answers against the labels in the data -------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Original:
-    """One original with its gold label.
-
-    ``predicted`` is None where fewer than half of the replicates parse or no majority was reached. ``judged`` and
-    ``violations`` count its variants under the same model and format.
-    """
-
-    case_id: str
-    gold: Value
-    predicted: Value | None
-    groups: Mapping[str, str]  # attribute -> group that the original names
-    judged: int = 0
-    violations: int = 0
-
-    @property
-    def right(self) -> bool:
-        """Whether the answer equals the gold label; for several labels, the whole set."""
-        if isinstance(self.gold, tuple) and isinstance(self.predicted, tuple):
-            return set(self.gold) == set(self.predicted)
-        return self.predicted == self.gold
-
-
-def accuracy(originals: Iterable[Original]) -> Estimate | None:
-    """Share of answered originals whose answer equals the gold label (whole set); None if none was answered.
-
-    One original per seed, so the interval is Clopper–Pearson.
-    """
-    rows = list(originals)
-    answered = [o for o in rows if o.predicted is not None]
-    right = sum(o.right for o in answered)
-    return clopper_pearson(right, len(answered), n_skipped=len(rows) - len(answered)) if answered else None
-
-
-def violations(originals: Iterable[Original], *, right: bool) -> Estimate | None:
-    """Share of judged variants that violate, of originals answered right (or wrong); None if none was judged."""
-    rows = [o for o in originals if o.predicted is not None and o.right is right]
-    judged = [o for o in rows if o.judged]
-    if not judged:
-        return None
-    counts = [o.violations for o in judged], [o.judged for o in judged]
-    return korn_graubard(*counts, n_skipped=len(rows) - len(judged))
-
-
-def table(model: str, format: str, originals: Sequence[Original]) -> dict[str, object]:
-    """One model in one format: overall, by group named in the original, and violations among right and wrong."""
-    by_group: dict[tuple[str, str], list[Original]] = defaultdict(list)
-    for original in originals:
-        for group in original.groups.items():
-            by_group[group].append(original)
-    groups = [
-        {"attribute": attribute, "group": group, "n": len(rows), "accuracy": _plain(accuracy(rows))}
-        for (attribute, group), rows in sorted(by_group.items())
-    ]
-    changed = {name: _plain(violations(originals, right=name == "right")) for name in ("right", "wrong")}
-    about = {"model": model, "format": format, "n": len(originals)}
-    return about | {"overall": {"accuracy": _plain(accuracy(originals))}, "groups": groups, "violations": changed}
-
-
-def _plain(estimate: Estimate | None) -> dict[str, object] | None:
-    return None if estimate is None else dataclasses.asdict(estimate)
-
-
-def originals(
+def performance(
     observations: Observations, golds: Mapping[str, Value], answer: Callable[[Sequence[Answer]], Value | None]
-) -> dict[Place, list[Original]]:
-    """The originals with a gold label."""
+) -> Iterator[dict[str, object]]:
+    """Of the originals with a gold label, how many each model answered so in each format, in all and by group.
+
+    With the share of their variants that violate, of originals answered right and of others. ``answer`` says what
+    stands for the replicates: where it is None, fewer than half of them parse or no majority was reached.
+    """
     columns, groups = observations.columns(), observations.version_groups()
     texts = observations.texts.values
     wanted = np.array([name in golds for name in texts], dtype=bool)
     own = observations.in_arm(Arm.ORIGINAL)[columns.version_shape] & wanted[columns.version_text]
     counted = tabulate(observations, edited, units=False)
-    out: dict[Place, list[Original]] = {}
-    for place, rows in observations.places(columns):
+    for place, rows in sorted(observations.places(columns), key=lambda one: one[0]):
         answers: dict[int, list[Answer]] = defaultdict(list)
         for row in np.flatnonzero(rows & own[columns.version]).tolist():
             status, label = STATUSES[columns.status[row]], columns.label[row]
             value = observations.labels.values[label] if label >= 0 else None
             answers[int(columns.version[row])].append(Answer(status=status, value=value))
+        if not answers:
+            continue
+        text = columns.version_text[list(answers)]
+        said = [answer(some) for some in answers.values()]
+        known = np.array([one is not None for one in said])
+        right = np.array([_is(one, golds[texts[n]]) for one, n in zip(said, text.tolist(), strict=True)])
         judged, changed = np.zeros((2, len(texts)), dtype=np.int64)
         for counts in counted.get(place, {}).values():  # all attribute sets together
             judged[counts.text] += counts.judged
             changed[counts.text] += counts.violations
-        if answers:
-            out[place] = [
-                Original(
-                    case_id=texts[text],
-                    gold=golds[texts[text]],
-                    predicted=answer(own_answers),
-                    groups=dict(observations.groups.values[groups[version]]),
-                    judged=int(judged[text]),
-                    violations=int(changed[text]),
-                )
-                for version, own_answers in answers.items()
-                for text in (int(columns.version_text[version]),)
-            ]
-    return out
+        by_group: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for n, version in enumerate(answers):
+            for group in observations.groups.values[groups[version]]:
+                by_group[group].append(n)
+        sides = {"right": text[known & right], "wrong": text[known & ~right]}
+        yield place._asdict() | {
+            "n": len(said),
+            "overall": {"accuracy": _accuracy(right, known)},
+            "groups": [
+                {"attribute": attribute, "group": group, "n": len(n), "accuracy": _accuracy(right[n], known[n])}
+                for (attribute, group), n in sorted(by_group.items())
+            ],
+            "violations": {side: share(changed[of], judged[of]) for side, of in sides.items()},
+        }
 
 
-def gold_summary(golds: Mapping[str, tuple[str | None, bool]]) -> Gold:
-    """Count gold labels: case id → the label as the data writes it (None: none), and whether the task knows it."""
-    unknown = Counter(text for text, known in golds.values() if text is not None and not known)
-    labelled = sum(text is not None for text, _ in golds.values())
+def _is(said: Value | None, gold: Value) -> bool:
+    """Whether an answer equals the gold label; for several labels, the whole set."""
+    return set(said) == set(gold) if isinstance(said, tuple) and isinstance(gold, tuple) else said == gold
+
+
+def _accuracy(right: Bools, known: Bools) -> Estimate | None:
+    """Share of answered originals whose answer is right: one original for each text, so Clopper–Pearson."""
+    n = int(known.sum())
+    return clopper_pearson(int(right[known].sum()), n, n_skipped=len(known) - n) if n else None
+
+
+def gold_summary(labels: Iterable[str | None], known: Callable[[str], bool]) -> Gold:
+    """Count gold labels as the data write them (None: none); ``known`` says whether the task knows one."""
+    counts = Counter(labels)
+    missing = counts.pop(None, 0)
+    unknown = Counter({label: n for label, n in counts.items() if label is not None and not known(label)})
     ranked = sorted(unknown.items(), key=lambda item: (-item[1], item[0]))
     return Gold(
-        given=labelled,
-        mapped=labelled - unknown.total(),
+        given=counts.total(),
+        mapped=counts.total() - unknown.total(),
         unmapped=unknown.total(),
         examples=tuple(text[:80] for text, _ in ranked[:SHOWN]),
-        missing=len(golds) - labelled,
+        missing=missing,
     )

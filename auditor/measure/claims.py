@@ -63,7 +63,6 @@ class Question:
     unmarked: Mapping[str, Iterable[str]] = field(default_factory=dict)  # groups that name nobody in particular
     delta: float | None = None  # largest net difference that counts as none: a share, or an amount of numbers
     positive_control: Mapping[str, bool | None] = field(default_factory=dict)  # by model; unseen: not bounded
-    alpha: float = ALPHA  # of each family, all looks together
     looks: Mapping[str, tuple[Look, ...]] = field(default_factory=dict)  # at the answers so far, this one the last
 
     def overall(self, attribute: str, p_value: float) -> float:
@@ -216,12 +215,6 @@ class Tested:
     missing: int = 0  # versions about either side that lack before a difference of 30 points would be shown
     waits: bool = False  # for the omnibus of its attribute
 
-    @property
-    def block(self) -> tuple[str, ...]:
-        """Claims that pass their share of the level on among themselves first: those of one attribute."""
-        c = self.claim
-        return c.model, c.format, c.label, c.attribute
-
 
 def filled(claim: Claim, main: Fit, share: Fit | None = None, *, level: float = 0.95) -> Claim:
     """``claim`` with the estimates, intervals and p values of what decides, and the difference of shares."""
@@ -264,24 +257,19 @@ def rare(fit: Fit, rows: Rows) -> Fit:
 # -- verdicts -------------------------------------------------------------------------------------------------
 
 
-class PValues(NamedTuple):
-    """Of one claim, adjusted within its family: of a difference, and of the bound."""
-
-    difference: float
-    bound: float
-
-
 def decide(tested: Sequence[Tested], question: Question) -> list[Claim]:
     """Adjust within the family and give each claim its verdict."""
     family = [t for t in tested if t.weight]
-    weights, blocks = [t.weight for t in family], [t.block for t in family]
+    weights = [t.weight for t in family]
+    # Claims about one attribute pass their share of the level on among themselves first.
+    blocks = [(c.model, c.format, c.label, c.attribute) for c in (t.claim for t in family)]
 
     def holm(p_values: Iterable[float]) -> list[float]:
         spread = [question.overall(t.claim.attribute, p) for t, p in zip(family, p_values, strict=True)]
         return holm_in_blocks(spread, weights, blocks)
 
     adjusted = zip(holm(t.claim.p_value or 0.0 for t in family), holm(_bound(t) for t in family), strict=True)
-    return [_verdict(t, PValues(*next(adjusted)), question, len(family)) if t.weight else t.claim for t in tested]
+    return [_verdict(t, *next(adjusted), question, len(family)) if t.weight else t.claim for t in tested]
 
 
 def _bound(t: Tested) -> float:
@@ -291,42 +279,38 @@ def _bound(t: Tested) -> float:
     return max(t.share.group.p_beyond(delta), t.share.group.p_beyond(-delta))
 
 
-def _verdict(t: Tested, p: PValues, question: Question, family: int) -> Claim:
+def _verdict(t: Tested, p: float, p_bound: float, question: Question, family: int) -> Claim:
+    """The verdict by p values that are adjusted within the family: of a difference, and of the bound."""
     claim = t.claim
     few = claim.scale == "share" and t.changed < MIN_TEXTS
     verdict: ClaimVerdict = "not_determined"
     why = ""
-    alpha = question.alpha
     if few:
         why = f"the answers differ in {t.changed} of {claim.texts} texts, but at least {MIN_TEXTS} are needed"
-    elif p.difference < alpha:
+    elif p < ALPHA:
         verdict = "shown"
     if verdict == "not_determined":
-        if p.bound < alpha and question.positive_control.get(claim.model) is True:
+        if p_bound < ALPHA and question.positive_control.get(claim.model) is True:
             verdict, why = "bounded", ""
-        elif p.bound < alpha:
+        elif p_bound < ALPHA:
             why = "below delta, but the positive control was not seen"
-        elif t.waits and p.difference == 1.0:
+        elif t.waits and p == 1.0:
             verdict, why = "not_tested", WAITS.format(claim.attribute)
         elif missing := t.missing or _missing(claim):
             why = f"too few texts: {claim.texts}; {missing} more texts are needed to show even 30 points"
         elif claim.family == "omnibus":
             why = why or f"words about {claim.attribute} were not shown to move answers more than neutral words"
-        elif not few and _leaves_out_zero(claim):
+        elif not few and ((claim.low or 0.0) > ROUNDING or (claim.high or 0.0) < -ROUNDING):
             why = (
-                f"taken alone this looks real, but among {family:,} comparisons it may be chance: p = "
-                f"{p.difference:.2g}, on {claim.texts} texts"
+                f"taken alone this looks real, but among {family:,} comparisons it may be chance: p = {p:.2g}, on "
+                f"{claim.texts} texts"
             )
-        elif not few and (claim.p_words or 1.0) < alpha:
+        elif not few and (claim.p_words or 1.0) < ALPHA:
             why = WORDS_DIFFER
         elif not few:
             why = f"too little data for a difference this small: {claim.texts} texts, {claim.words:.0f} words"
     calls = _calls(t, question) if verdict == "not_determined" and why != WORDS_DIFFER else None
-    return dataclasses.replace(claim, verdict=verdict, why=why, p_adjusted=p.difference, calls_needed=calls)
-
-
-def _leaves_out_zero(claim: Claim) -> bool:
-    return claim.low is not None and claim.high is not None and (claim.low > ROUNDING or claim.high < -ROUNDING)
+    return dataclasses.replace(claim, verdict=verdict, why=why, p_adjusted=p, calls_needed=calls)
 
 
 def _missing(claim: Claim) -> int:

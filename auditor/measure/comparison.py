@@ -25,7 +25,7 @@ from auditor.core import waivers
 from auditor.core.record import RunRecord
 from auditor.core.types import Finding
 from auditor.measure.intervals import difference_of_rates
-from auditor.measure.observations import Arm, Codes, Ints, Observations, Place
+from auditor.measure.observations import Arm, Ints, Observations, Place
 from auditor.measure.p_values import fine_enough, holm, resamples_for, sign_flip
 from auditor.measure.rates import VIOLATION
 
@@ -146,38 +146,31 @@ def _renamed(first: RunRecord, second: RunRecord) -> dict[str, str]:
 # -- rates ------------------------------------------------------------------------------------------------------
 
 
-class Cells(NamedTuple):
-    """Judged variants: which they are, their texts, and whether their answers changed."""
-
-    key: Keys
-    text: Ints
-    changed: Ints
-
-    def shared(self, other: Cells) -> tuple[Ints, Ints, Ints]:
-        """Of each text the shared variants: changed on this side, on the other, and all."""
-        _, own, there = np.intersect1d(self.key, other.key, assume_unique=True, return_indices=True)
-        _, text = np.unique(self.text[own], return_inverse=True)
-        x, y = (np.bincount(text, c).astype(np.int64) for c in (self.changed[own], other.changed[there]))
-        return x, y, np.bincount(text)
+Cells = dict[int, tuple[int, bool]]  # judged variants: the text of each, and whether its answer changed
 
 
 def _cells(side: Side, renamed: Mapping[str, str]) -> dict[tuple[Place, Attributes], Cells]:
     """What was judged of edited versions."""
     table, judged = side.table, side.table.judged()
-    codes: Codes[Attributes] = Codes()
-    sets = np.array([codes.of(s.attributes) for s in table.shapes.values], dtype=np.int64)[judged.shape]
-    use = np.flatnonzero(table.in_arm(Arm.EDITED)[judged.shape] & (judged.outcome <= VIOLATION))
-    asked = np.column_stack([judged.model, judged.format, sets])[use]
-    questions, at = np.unique(asked, axis=0, return_inverse=True)
-    out: dict[tuple[Place, Attributes], Cells] = {}
-    for number, (model, form, code) in enumerate(questions.tolist()):
-        own = use[at == number]
-        key, first = np.unique(side.keys[judged.version[own]], return_index=True)
-        changed = (judged.outcome[own[first]] == VIOLATION).astype(np.int64)
+    out: dict[tuple[Place, Attributes], Cells] = defaultdict(dict)
+    use = table.in_arm(Arm.EDITED)[judged.shape] & (judged.outcome <= VIOLATION)
+    columns = side.keys[judged.version], judged.text, judged.model, judged.format, judged.shape, judged.outcome
+    for key, text, model, form, shape, outcome in zip(*(column[use].tolist() for column in columns), strict=True):
         name = table.models.values[model]
         place = Place(renamed.get(name, name), table.formats.values[form])
-        out[place, codes.values[code]] = Cells(key, judged.text[own[first]], changed)
+        out[place, table.shapes.values[shape].attributes].setdefault(key, (text, outcome == VIOLATION))
     return out
+
+
+def _shared(before: Cells, after: Cells) -> tuple[Ints, Ints, Ints]:
+    """Of each text the variants that both have: changed before, changed after, and all."""
+    by_text: dict[int, list[tuple[bool, bool]]] = defaultdict(list)
+    for key in before.keys() & after.keys():
+        text, changed = before[key]
+        by_text[text].append((changed, after[key][1]))
+    counts = [(*map(sum, zip(*both, strict=True)), len(both)) for _, both in sorted(by_text.items())]
+    x, y, n = np.array(counts, dtype=np.int64).reshape(-1, 3).T
+    return x, y, n
 
 
 def _rates(first: Side, second: Side, seed: int) -> list[RateChange]:
@@ -187,7 +180,7 @@ def _rates(first: Side, second: Side, seed: int) -> list[RateChange]:
     made = []
     for where in sorted(before.keys() | after.keys(), key=lambda w: (w[0], len(w[1]), w[1])):
         if where in before and where in after:
-            one = _tested(*before[where].shared(after[where]), rng, wanted)
+            one = _tested(*_shared(before[where], after[where]), rng, wanted)
         else:
             one = RateChange(reason=f"judged only in the run {'after' if where in after else 'before'}")
         place, attributes = where
@@ -242,15 +235,12 @@ def _findings(first: RunRecord, second: RunRecord, renamed: Mapping[str, str]) -
         a, b = (tuple(f.id for f in side.get(key, ()) if f.verdict == "shown") for side in (before, after))
         if a or b:
             fate: Fate = "kept" if a and b else "new" if b else "gone"
-            note = "" if a and b else _why((before if b else after).get(key, ()), "before" if b else "after")
+            name, there = ("before", before) if b else ("after", after)
+            states = sorted({f.verdict.replace("_", " ") for f in there.get(key, ())})
+            why = f"{', '.join(states)} in the run {name}" if states else f"the run {name} has no such finding"
+            note = "" if a and b else why
             out.append(FindingChange(key, fate, a, b, note))
     return sorted(out, key=lambda one: (order[one.fate], one.key))
-
-
-def _why(there: Sequence[Finding], name: str) -> str:
-    """Why a finding of one run is not shown in the run ``name``, where it has the findings ``there``."""
-    states = sorted({f.verdict.replace("_", " ") for f in there})
-    return f"{', '.join(states)} in the run {name}" if states else f"the run {name} has no such finding"
 
 
 def _by_key(record: RunRecord, renamed: Mapping[str, str]) -> dict[str, list[Finding]]:

@@ -191,7 +191,8 @@ class Versions:
         self.units = observations.units()  # of each text
         self.arm = np.array([s.arm for s in self.shapes], dtype=np.int64)[self.shape]
         self.single = np.array([len(s.attributes) < 2 for s in self.shapes], dtype=bool)[self.shape]
-        edited, words, chars = np.array([_covariates(s) for s in self.shapes]).reshape(-1, 3)[self.shape].T
+        moves = [(s.arm != Arm.ORIGINAL, s.more_words, s.more_chars) for s in self.shapes]
+        edited, words, chars = np.array(moves, dtype=np.float64).reshape(-1, 3)[self.shape].T
         self.covariates = np.column_stack([edited, edited * columns.version_place / 1000, words, chars])
         self.neutral = (self.arm == Arm.PLACEBO) | (self.arm == Arm.ORIGINAL)
         self._laid_out: dict[bytes, Layout] = {}
@@ -276,12 +277,8 @@ class Versions:
         names, code = np.unique([s.carrier for s in self.shapes], return_inverse=True)
         return names.tolist(), code.astype(np.int64)
 
-    def design(self, contrast: Contrast) -> Design:
-        """What contrasts between groups are made of: what else differs between the two sides."""
-        return self.design_of(contrast, self.of_groups)
-
-    def design_of(self, contrast: Contrast, words: Moves, size: Floats | None = None) -> Design:
-        """Return the same for other ``words``; ``size`` is how much each row represents."""
+    def design(self, contrast: Contrast, words: Moves, size: Floats | None = None) -> Design:
+        """What contrasts are made of: what differs between the two sides; ``size``: how much each row represents."""
         both, (table, tokens) = contrast.map, words
         return Design(
             focal=np.ones(len(contrast.text)),
@@ -360,7 +357,7 @@ class Layout:
 
         def make() -> tuple[Contrast, Design]:
             made = self._of(attribute).contrast(group, against, len(self._known))
-            return made, self._versions.design(made)
+            return made, self._versions.design(made, self._versions.of_groups)
 
         return self.keep((attribute, group, against), make)
 
@@ -444,7 +441,3 @@ def _sparse(cells: list[tuple[int, int, float]], shape: tuple[int, int]) -> csr_
 
     table = np.array(cells, dtype=np.float64).reshape(-1, 3)
     return csr_array((table[:, 2], (table[:, 0].astype(np.int64), table[:, 1].astype(np.int64))), shape=shape)
-
-
-def _covariates(shape: Shape) -> tuple[float, float, float]:
-    return float(shape.arm != Arm.ORIGINAL), float(shape.more_words), float(shape.more_chars)

@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from auditor.core.record.controls import Shift
 from auditor.measure.observations import Floats, Ints
 from auditor.measure.p_values import RESAMPLES
 
 ALPHA = 0.01  # a shift puts a warning over the whole report: seldom without cause; of all looks and figures together
-DRAWS = 9_999
-LEAST = 6  # texts
-ANSWERS = "answers"  # the figure of all answers, whoever they are about
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Drift:
-    """Result of the test on canary prompts, those that were answered at two or more times."""
-
-    p_value: float
-    prompts: int
-    answers: int
-    differing: int  # prompts whose most frequent answer is not the same at all times
-    shifted: bool
 
 
 def shift(
     prompts: Sequence[Sequence[Sequence[Hashable]]], *, rng: np.random.Generator, resamples: int = RESAMPLES
-) -> Drift | None:
+) -> Shift | None:
     """Test whether the answers to each prompt have one distribution at all times; None where none has two times.
 
     They are shuffled within the prompt; the statistic is the sum over prompts, times and answers of count² / answers
@@ -56,7 +42,7 @@ def shift(
     if not used:
         return None
     p = (1 + int(np.count_nonzero(null >= observed - 1e-9))) / (1 + resamples)
-    return Drift(p_value=p, prompts=used, answers=answers, differing=differing, shifted=p < ALPHA)
+    return Shift(p_value=p, prompts=used, answers=answers, differing=differing, shifted=p < ALPHA)
 
 
 def _spread(codes: Ints, sizes: Ints, labels: int) -> Floats:

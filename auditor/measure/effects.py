@@ -87,7 +87,7 @@ class Words:
         from scipy.sparse import csr_array
 
         n = len(text)
-        self._fixed, _ = _range(fixed)
+        self._fixed = _range(fixed)
         words = _distinct(words)
         z = words - self._fixed @ (self._fixed.T @ words)
         size = (z**2).sum(axis=0)
@@ -165,8 +165,8 @@ def _distinct(words: Floats) -> Floats:
     return np.asarray(words[:, first] * np.sqrt(many))
 
 
-def _range(table: Floats) -> tuple[Floats, Floats]:
-    """Return an orthonormal basis of what the columns span, and the squared singular values.
+def _range(table: Floats) -> Floats:
+    """Return an orthonormal basis of what the columns span.
 
     Eigenvectors of the smaller Gram matrix in place of a singular value decomposition: several times faster.
     """
@@ -174,7 +174,7 @@ def _range(table: Floats) -> tuple[Floats, Floats]:
     squares, vectors = np.linalg.eigh(table.T @ table if tall else table @ table.T)
     kept = squares > 1e-9 * max(float(squares.max(initial=0.0)), 1e-9)
     squares, vectors = squares[kept], vectors[:, kept]
-    return (table @ vectors) / np.sqrt(squares) if tall else vectors, squares
+    return np.asarray((table @ vectors) / np.sqrt(squares) if tall else vectors)
 
 
 # -- edits ----------------------------------------------------------------------------------------------------

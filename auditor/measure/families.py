@@ -304,4 +304,4 @@ def paired(versions: Versions, known: Bools, attributes: tuple[str, ...]) -> tup
         return csr_array((weight[of[entries]] / total[cells[0]], cells), shape=(len(text), size))
 
     contrast = Contrast(text, side(~placebo, np.ones(len(strata))), side(placebo, edits / np.maximum(placebos, 1)))
-    return contrast, versions.design_of(contrast, versions.moved, total.astype(np.float64))
+    return contrast, versions.design(contrast, versions.moved, total.astype(np.float64))

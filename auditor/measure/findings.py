@@ -12,7 +12,7 @@ from auditor.core.shown import plural, verb
 from auditor.core.types import DECIDED, VERDICTS, ClaimVerdict, Estimate, Finding
 from auditor.measure.claims import OTHERS
 from auditor.measure.hidden import Seen, Settings, hidden_findings
-from auditor.measure.observations import Bools, Judged, Observations, Place
+from auditor.measure.observations import Observations, Place
 from auditor.measure.rates import VIOLATION, Counts, by_size, edited, tabulate, violation_rate
 
 EXEMPLARS = 5
@@ -47,9 +47,29 @@ def findings(tables: Sequence[Observations], settings: Settings, claims: Sequenc
             key = (place, attributes)
             about = [c for c in claims if _key(c) == key]
             changed = _changed(tables, key)
-            of_sets.append(_set(key, counts, changed, settings, about, places))
+            rate = violation_rate(counts)
+            verdict, decisive = _summary(about, judged=rate is not None)
+            moved = next((c.examples for c in about if c.verdict == "shown" and c.examples), ())
+            of_sets.append(
+                Finding(
+                    id="",
+                    kind="claim",
+                    code=ATOMIC if len(attributes) == 1 else JOINT,
+                    model=place.model,
+                    format=place.format,
+                    attributes=attributes,
+                    verdict=verdict,
+                    rate=rate,
+                    noise=settings.noise.get(place.model),
+                    p_value=None if decisive is None else decisive.p_value,
+                    p_adjusted=None if decisive is None else decisive.p_adjusted,
+                    exemplars=tuple(one.verdict.variant_id for one in changed[:EXEMPLARS]) or moved,
+                    notes=tuple(rate_notes(attributes, counts, rate)),
+                    claim=None if decisive is None else places[id(decisive)],
+                )
+            )
             of_groups += _claims(about, changed, places)
-    return _numbered([*of_sets, *of_groups, *hidden_findings(tables, settings)])
+    return numbered([*of_sets, *of_groups, *hidden_findings(tables, settings)])
 
 
 def of_claims(claims: Sequence[Claim], tables: Sequence[Observations]) -> list[Finding]:
@@ -59,10 +79,11 @@ def of_claims(claims: Sequence[Claim], tables: Sequence[Observations]) -> list[F
     for claim in claims:
         by_key.setdefault(_key(claim), []).append(claim)
     made = (one for key, own in by_key.items() for one in _claims(own, _changed(tables, key), places))
-    return _numbered(one for one in made if one.verdict != "not_determined")
+    return numbered(one for one in made if one.verdict != "not_determined")
 
 
-def _numbered(findings: Iterable[Finding]) -> list[Finding]:
+def numbered(findings: Iterable[Finding]) -> list[Finding]:
+    """Give each finding its id."""
     return [dataclasses.replace(finding, id=f"F{n:03d}") for n, finding in enumerate(findings, 1)]
 
 
@@ -70,53 +91,18 @@ def _key(claim: Claim) -> Key:
     return Place(claim.model, claim.format), tuple(claim.attribute.split("+"))
 
 
-def _rows(table: Observations, judged: Judged, key: Key) -> Bools:
-    """Which verdicts are about a set of attributes."""
-    place, attributes = key
-    own = np.array([attributes in edited(s) for s in table.shapes.values], dtype=bool)
-    return np.asarray(table.at(judged, place) & own[judged.shape])
-
-
 def _changed(tables: Iterable[Observations], key: Key) -> list[Seen]:
     """The violations of a set of attributes, the clearest first."""
     seen: list[Seen] = []
+    place, attributes = key
     for table in tables:
         judged = table.judged()
-        seen += Seen.of(table, judged, np.flatnonzero(_rows(table, judged, key) & (judged.outcome == VIOLATION)))
+        own = np.array([attributes in edited(s) for s in table.shapes.values], dtype=bool)[judged.shape]
+        seen += Seen.of(table, judged, np.flatnonzero(table.at(judged, place) & own & (judged.outcome == VIOLATION)))
     return sorted(seen, key=lambda one: (-(one.verdict.distance or 0.0), one.verdict.case_id, one.verdict.variant_id))
 
 
 # -- sets of attributes -----------------------------------------------------------------------------------
-
-
-def _set(
-    key: Key,
-    counts: Counts,
-    changed: Sequence[Seen],
-    settings: Settings,
-    claims: Sequence[Claim],
-    places: Mapping[int, int],
-) -> Finding:
-    (model, name), attributes = key
-    rate = violation_rate(counts)
-    verdict, decisive = _summary(claims, judged=rate is not None)
-    moved = next((c.examples for c in claims if c.verdict == "shown" and c.examples), ())
-    return Finding(
-        id="",
-        kind="claim",
-        code=ATOMIC if len(attributes) == 1 else JOINT,
-        model=model,
-        format=name,
-        attributes=attributes,
-        verdict=verdict,
-        rate=rate,
-        noise=settings.noise.get(model),
-        p_value=None if decisive is None else decisive.p_value,
-        p_adjusted=None if decisive is None else decisive.p_adjusted,
-        exemplars=tuple(one.verdict.variant_id for one in changed[:EXEMPLARS]) or moved,
-        notes=tuple(rate_notes(attributes, counts, rate)),
-        claim=None if decisive is None else places[id(decisive)],
-    )
 
 
 def _summary(claims: Sequence[Claim], *, judged: bool) -> tuple[ClaimVerdict, Claim | None]:
@@ -151,21 +137,15 @@ def _claims(claims: Sequence[Claim], changed: Sequence[Seen], places: Mapping[in
     return out
 
 
-def _measured(claim: Claim) -> tuple[float, float, float]:
-    """The difference with its interval: in shares where the claim is tested on log odds."""
-    value, low, high = claim.estimate, claim.low, claim.high
-    if claim.scale == "log_odds":
-        value, low, high = claim.share_difference, claim.share_low, claim.share_high
-    assert value is not None
-    assert low is not None
-    assert high is not None
-    return value, low, high
-
-
 def _finding(claim: Claim, code: str, changed: Sequence[Seen], place: int) -> Finding:
     rate = None
     if claim.family != "omnibus" and (claim.scale == "share" or claim.share_difference is not None):
-        value, low, high = _measured(claim)
+        value, low, high = claim.estimate, claim.low, claim.high
+        if claim.scale == "log_odds":
+            value, low, high = claim.share_difference, claim.share_low, claim.share_high
+        assert value is not None
+        assert low is not None
+        assert high is not None
         rate = Estimate(value=value, low=low, high=high, level=0.95, n=claim.texts, n_skipped=0, method=METHOD)
     steps = ((claim.attribute, claim.groups[1], claim.groups[0]),) if claim.groups else ()
     return Finding(

@@ -12,7 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from auditor.core.types import ClaimVerdict, Estimate, Finding, Interaction, Int
 from auditor.measure.claims import ALPHA, MIN_TEXTS, Question, one_thread, scales
 from auditor.measure.contrasts import outcome_means
 from auditor.measure.interactions import Joints, joints
-from auditor.measure.intervals import percent
 from auditor.measure.observations import Arm, Bools, Columns, Direction, Floats, Ints, Judged, Observations
 from auditor.measure.p_values import benjamini_hochberg, holm, sign_flip
 
@@ -57,11 +56,8 @@ def interactions(
     out: dict[Variant, Interaction] = {}
     for place, asked in observations.places(columns):
         rng = np.random.default_rng([seed, 6])
-        arms = [
-            arm
-            for one in by_order.values()
-            if (arm := _Arms.of(observations, columns, asked, one, question)) is not None
-        ]
+        made = (_Arms(observations, columns, asked, one, question) for one in by_order.values())
+        arms = [arm for arm in made if len(arm)]
         gates = holm([arm.more_than_placebo(rng) for arm in arms])
         by_row = {row: one for arm, gate in zip(arms, gates, strict=True) for row, one in arm.judged(gate).items()}
         out |= {(place.model, id, place.format): by_row[row] for id, row in rows.items() if row in by_row}
@@ -69,38 +65,32 @@ def interactions(
 
 
 class _Arms:
-    """Measures of the joint versions of one order, edited and placebo ones."""
+    """Measures of the joint versions of one order whose parts were all answered, edited and placebo ones."""
 
-    def __init__(self, joint: Joints, measure: Floats, scale: str, attributes: Sequence[tuple[str, ...]]) -> None:
-        self._spans, self._version = joint.spans, joint.cells[:, -1]
-        self._measure, self._scale = measure, scale
+    def __init__(
+        self, observations: Observations, columns: Columns, asked: Bools, joint: Joints, question: Question
+    ) -> None:
+        measures, here = [], np.zeros(len(joint.text), dtype=bool)
+        for label in question.outcomes or [""]:
+            self._scale, value = next(iter(scales(observations, columns, asked, label, question).items()))
+            y, known = outcome_means(columns, asked, value)
+            measures.append(joint.beyond_parts(y) if self._scale == "share" else joint.contrasts(y))
+            here = joint.known(known)
+        some = joint.where(here)
+        self._measure = np.column_stack(measures)[here]
+        self._spans, self._version = some.spans, some.cells[:, -1]
         self._edited: dict[tuple[int, tuple[str, ...]], list[int]] = defaultdict(list)  # by text and attributes
         self._placebos: dict[int, list[int]] = defaultdict(list)
-        for row, (text, placebo) in enumerate(zip(joint.text.tolist(), joint.placebo.tolist(), strict=True)):
+        rows = zip(some.text.tolist(), some.placebo.tolist(), some.shape.tolist(), strict=True)
+        for row, (text, placebo, code) in enumerate(rows):
             if placebo:
                 self._placebos[text].append(row)
             else:
-                self._edited[text, attributes[row]].append(row)
+                self._edited[text, observations.shapes.values[code].attributes].append(row)
         self._pools: dict[tuple[int, int], tuple[Floats, Floats, int]] = {}
 
-    @classmethod
-    def of(
-        cls, observations: Observations, columns: Columns, asked: Bools, joint: Joints, question: Question
-    ) -> _Arms | None:
-        """Those of the answers ``asked``; None without any whose parts were all answered."""
-        measures = []
-        scale = ""
-        here = np.zeros(len(joint.text), dtype=bool)
-        for label in question.outcomes or [""]:
-            scale, value = next(iter(scales(observations, columns, asked, label, question).items()))
-            y, known = outcome_means(columns, asked, value)
-            measures.append(joint.beyond_parts(y) if scale == "share" else joint.contrasts(y))
-            here = joint.known(known)
-        if not here.any():
-            return None
-        some = joint.where(here)
-        attributes = [observations.shapes.values[code].attributes for code in some.shape]
-        return cls(some, np.column_stack(measures)[here], scale, attributes)
+    def __len__(self) -> int:
+        return len(self._version)
 
     def more_than_placebo(self, rng: np.random.Generator) -> float | None:
         """One-sided p value that joint edits reach further than placebos in the same texts; None for few texts."""
@@ -119,7 +109,11 @@ class _Arms:
 
     def judged(self, gate: float | None) -> dict[int, Interaction]:
         """By row of the version; ``gate`` is the p value of the whole run."""
-        se = self._spread()
+        # Standard deviation of a measure over placebos; what joint edits spread counts as one text of them.
+        size = np.abs(self._measure).max(axis=1) ** 2
+        edited = size[sorted(itertools.chain.from_iterable(self._edited.values()))]
+        texts = [float(size[rows].mean()) for rows in self._placebos.values()]
+        se = math.sqrt((sum(texts) + (float(edited.mean()) if len(edited) else 0.0)) / (len(texts) + 1))
         if gate is None:
             why = f"fewer than {MIN_TEXTS} texts have joint placebo edits to compare with"
             none = Interaction(kind="not_tested", why=why, scale=self._scale, se=se)
@@ -157,13 +151,6 @@ class _Arms:
     def _strongest(self, row: int) -> float:
         measure = self._measure[row]
         return float(measure[np.abs(measure).argmax()])
-
-    def _spread(self) -> float:
-        """Standard deviation of a measure over placebos; what joint edits spread counts as one text of them."""
-        size = np.abs(self._measure).max(axis=1) ** 2
-        edited = size[sorted(itertools.chain.from_iterable(self._edited.values()))]
-        texts = [float(size[rows].mean()) for rows in self._placebos.values()]
-        return math.sqrt((sum(texts) + (float(edited.mean()) if len(edited) else 0.0)) / (len(texts) + 1))
 
     def _tail(self, size: float, k: int, spans: int) -> float:
         """Share of placebo texts in which the mean of ``k`` versions is as large, the one in question counted in."""
@@ -211,8 +198,8 @@ class Settings:
     deterministic: Mapping[str, bool]
     noise: Mapping[str, Estimate | None] = field(default_factory=dict)
     replicates: Mapping[str, int] = field(default_factory=dict)
-    confirmed: Mapping[Variant, bool | None] = field(default_factory=dict)
-    fresh: Mapping[Variant, float | None] = field(default_factory=dict)
+    # whether its prompts confirmed it when they were repeated, and the p value of that
+    confirmed: Mapping[Variant, Mapping[str, Any]] = field(default_factory=dict)
     interactions: Mapping[Variant, Interaction] = field(default_factory=dict)
 
 
@@ -243,8 +230,8 @@ def hidden_findings(tables: Iterable[Observations], settings: Settings) -> list[
 
     Confirmed interactions come first; at most `MAX_HIDDEN` of one model and format are listed.
     """
-    asked = [(key, p) for key, p in settings.fresh.items() if p is not None]
-    fresh = dict(zip([key for key, _ in asked], benjamini_hochberg([p for _, p in asked]), strict=True))
+    p_values = [again["p_value"] for again in settings.confirmed.values()]
+    fresh = dict(zip(settings.confirmed, benjamini_hochberg(p_values), strict=True))
     best: dict[tuple[str, str], dict[str, tuple[Rank, Seen, Interaction]]] = {}
     for one in hidden_variants(tables):
         v = one.verdict
@@ -269,7 +256,7 @@ def _known(v: Verdict, settings: Settings, fresh: Mapping[Variant, float | None]
     known = settings.interactions.get(key, ALONE)
     if known.kind != "confirmed" or settings.deterministic.get(v.model, False):
         return known
-    if settings.confirmed.get(key) is False:
+    if settings.confirmed.get(key, {}).get("confirmed") is False:
         return replace(known, kind="threshold_crossing", why="did not come again when its prompts were repeated")
     if known.scale != "share":  # scores carry their own spread into the placebo edits
         return known
@@ -286,7 +273,10 @@ def _finding(one: Seen, known: Interaction, settings: Settings) -> Finding:
     v, noise = one.verdict, settings.noise.get(one.verdict.model)
     chance: tuple[str, ...] = ()
     if noise is not None and len(v.attributes) == 2:
-        chance = chance_note(hidden_by_chance(noise.value, settings.replicates.get(v.model, 1))[0])
+        rate, _ = hidden_by_chance(noise.value, settings.replicates.get(v.model, 1))
+        digits = ".0f" if rate >= 0.0995 else ".1f" if rate >= 0.0005 else ".1g"
+        said = f"at the measured noise, {100 * rate:{digits}} % of joint variants would look hidden by chance"
+        chance = (said,) if rate > 0.0 else ()
     return Finding(
         id="",
         kind="hidden",
@@ -314,13 +304,6 @@ def hidden_text(verdict: Verdict, directions: Sequence[Direction]) -> str:
         f"the label changed from {verdict.original_output} to {verdict.variant_output} when {changes} terms "
         f"were changed together; it stayed {verdict.original_output} when {alone}"
     )
-
-
-def chance_note(rate: float) -> tuple[str, ...]:
-    """How many joint variants would look hidden by noise alone; only stated for two attributes."""
-    if rate <= 0.0:
-        return ()
-    return (f"at the measured noise, {percent(rate)} % of joint variants would look hidden by chance",)
 
 
 def contrast_note(known: Interaction) -> tuple[str, ...]:

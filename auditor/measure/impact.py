@@ -191,16 +191,26 @@ def table(
     intervals = {c.category: limit for c, limit in zip(people, limits, strict=True)}
     rows = []
     for count in counts:
-        row = _row(count, kept, reference, excluded.get(count.category), one_per_run)
-        if row.ratio is not None and count is not reference:
-            row = replace(row, interval=(limit := intervals[count.category]), below_four_fifths=_below(limit))
+        reason = _why_none(count, reference, excluded.get(count.category))
+        against = reference if not reason else None  # another category
+        ratio = impact_ratio(count, reference) if reference and reason in ("", REFERENCE) else None
+        limit = intervals[count.category] if against else None
+        pair = (count.x, count.n, against.x, against.n) if against else None
         rows.append(
-            replace(
-                row,
+            Row(
+                count=count,
+                justification=excluded.get(count.category),
+                reason=reason,
+                interval=limit,
                 share=Fraction(count.n, total) if total else None,
                 small=bool(count.n) and is_small(count.n, total),
+                ratio=ratio,
                 ratio_to_excluded=impact_ratio(count, beyond) if beyond else None,
-                ratio_to_steady=impact_ratio(count, steady) if steady and row.ratio is not None else None,
+                ratio_to_steady=impact_ratio(count, steady) if steady and ratio is not None else None,
+                below_four_fifths=None if ratio is None else limit is not None and limit[1] < FOUR_FIFTHS,
+                one_person_flip=one_person_flip(kept, count.category, against.category) if against else None,
+                p=ratios.exact_test(*pair, one_per_run=one_per_run) if pair else None,
+                z=ratios.z_score(*pair) if pair and not one_per_run else None,
             )
         )
     rows = [replace(row, p_holm=p) for row, p in zip(rows, holm([row.p for row in rows]), strict=True)]
@@ -216,34 +226,12 @@ def table(
     )
 
 
-def _below(limits: tuple[float, float] | None) -> bool:
-    return limits is not None and limits[1] < FOUR_FIFTHS
-
-
-def _row(
-    count: Count, kept: Sequence[Count], reference: Count | None, justification: str | None, one_per_run: bool
-) -> Row:
-    """One category next to the reference, without what depends on the whole table."""
+def _why_none(count: Count, reference: Count | None, justification: str | None) -> str:
+    """Why a category has no ratio to another one; empty where it has one."""
     if justification is not None:
-        reason = f"left out of the impact ratios: {justification}"
-    elif reference is None:
-        reason = NO_REFERENCE
-    elif not count.n:
-        reason = EMPTY
-    elif not reference.x:
-        reason = ZERO_REFERENCE
-    else:
-        reason = REFERENCE if count is reference else ""
-    row = Row(count=count, justification=justification, reason=reason)
-    if reference is None or reason not in ("", REFERENCE):
-        return row
-    row = replace(row, ratio=impact_ratio(count, reference), below_four_fifths=False)
-    if count is reference:
-        return row
-    pair = (count.x, count.n, reference.x, reference.n)
-    return replace(
-        row,
-        one_person_flip=one_person_flip(kept, count.category, reference.category),
-        p=ratios.exact_test(*pair, one_per_run=one_per_run),
-        z=None if one_per_run else ratios.z_score(*pair),
-    )
+        return f"left out of the impact ratios: {justification}"
+    if reference is None:
+        return NO_REFERENCE
+    if not count.n:
+        return EMPTY
+    return ZERO_REFERENCE if not reference.x else REFERENCE if count is reference else ""

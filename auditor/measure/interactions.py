@@ -45,26 +45,28 @@ def mark_hidden(case: Case, verdicts: Sequence[Verdict], checks: Mapping[str, Ch
     rates); None for atomic variants, and where a subset is missing, invalid, skipped or inconclusive, or the joint
     variant itself is.
     """
-    by_id = {variant.id: variant for variant in case.variants}
-    by_choices: dict[Choices, str] = {}
-    for variant in case.variants:
-        by_choices.setdefault(variant.choices, variant.id)
-    usable = {id for id in by_id if not checks or ((check := checks.get(id)) and check.status != "invalid")}
+    usable = {id for id, check in checks.items() if check.status != "invalid"}
     outcomes = {(v.model, v.format, v.variant_id): v.outcome for v in verdicts if v.variant_id in usable}
+    by_id: dict[str, Variant] = {}
+    by_choices: dict[Choices, str] = {}
+    # Most cases have no joint violation.
+    for variant in case.variants if any(v.order > 1 and v.outcome == "violation" for v in verdicts) else ():
+        by_id[variant.id] = variant
+        by_choices.setdefault(variant.choices, variant.id)
 
     def hidden(v: Verdict) -> bool | None:
         if v.order < 2 or v.variant_id not in usable:
             return None
         if v.outcome != "violation":
             return False if v.outcome == "pass" else None
-        ids = [by_choices.get(part, "") for part in _smaller(by_id[v.variant_id])]
+        ids = [by_choices.get(part, "") for part in smaller(by_id[v.variant_id])]
         parts = {outcomes.get((v.model, v.format, id)) for id in ids}
         return False if "violation" in parts else True if parts == {"pass"} else None
 
     return [replace(v, hidden=hidden(v)) for v in verdicts]
 
 
-def _smaller(variant: Variant) -> Iterator[Choices]:
+def smaller(variant: Variant) -> Iterator[Choices]:
     """The choices of all proper non-empty subsets of the attributes of a variant."""
     for size in range(1, len(variant.attributes)):
         for subset in itertools.combinations(variant.attributes, size):
@@ -125,19 +127,19 @@ def joints(observations: Observations, columns: Columns, wanted: Collection[int]
     for text, rows in by_text.items():
         for row, cells in _of_text([(row, shapes[columns.version_shape[row]]) for row in rows]):
             by_order[int(order[columns.version_shape[row]])].append((text, row, cells))
-    return {size: _pack(size, some, columns, shapes) for size, some in sorted(by_order.items())}
-
-
-def _pack(size: int, joint: list[tuple[int, int, list[int]]], columns: Columns, shapes: Sequence[Shape]) -> Joints:
-    shape = columns.version_shape[[row for _, row, _ in joint]]
-    return Joints(
-        text=np.array([text for text, _, _ in joint], dtype=np.int64),
-        shape=shape,
-        placebo=np.array([shapes[code].arm == Arm.PLACEBO for code in shape]),
-        spans=np.array([shapes[code].spans for code in shape], dtype=np.int64),
-        cells=np.array([cells for _, _, cells in joint], dtype=np.int64),
-        signs=np.array([(-1.0) ** (size - k) for k in range(size + 1) for _ in itertools.combinations(range(size), k)]),
-    )
+    out = {}
+    for size, some in sorted(by_order.items()):
+        shape = columns.version_shape[[row for _, row, _ in some]]
+        signs = [(-1.0) ** (size - k) for k in range(size + 1) for _ in itertools.combinations(range(size), k)]
+        out[size] = Joints(
+            text=np.array([text for text, _, _ in some], dtype=np.int64),
+            shape=shape,
+            placebo=np.array([shapes[code].arm == Arm.PLACEBO for code in shape]),
+            spans=np.array([shapes[code].spans for code in shape], dtype=np.int64),
+            cells=np.array([cells for _, _, cells in some], dtype=np.int64),
+            signs=np.array(signs),
+        )
+    return out
 
 
 def _of_text(versions: Sequence[tuple[int, Shape]]) -> Iterator[tuple[int, list[int]]]:
@@ -233,17 +235,13 @@ def tested(observations: Observations, columns: Columns, question: Question) -> 
                     format=place.format,
                     texts=len(np.unique(made.design.text[made.design.focal > 0])),
                 )
-                yield _test(claim, made, first.weight * second.weight, taken_out)
-
-
-def _test(claim: Claim, rows: Rows, weight: float, taken_out: Adjustment | None) -> Tested:
-    if taken_out is None:
-        few = f"fewer than {MIN_TEXTS} texts have joint placebo edits and their parts"
-        return Tested(replace(claim, why=few))
-    made = fit(rows, taken_out)
-    if claim.scale == "share":
-        made = rare(made, rows)
-    return Tested(filled(claim, made), weight, rows.changed)
+                if taken_out is None:
+                    few = f"fewer than {MIN_TEXTS} texts have joint placebo edits and their parts"
+                    yield Tested(replace(claim, why=few))
+                    continue
+                fitted = fit(made, taken_out)
+                fitted = rare(fitted, made) if scale == "share" else fitted
+                yield Tested(filled(claim, fitted), first.weight * second.weight, made.changed)
 
 
 class _Table:

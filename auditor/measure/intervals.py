@@ -145,34 +145,27 @@ def difference_of_rates(x: ArrayLike, y: ArrayLike, n: ArrayLike) -> tuple[float
 
     A ratio of sums over texts, as each of the rates is; its variance by linearisation. Rare changes make the t limits
     too short (one change on 300 texts would bound more than none at all), and where all texts differ alike t says
-    nothing: then those of what goes up less what goes down, each a share of the variants, are wider.
+    nothing: then those of what goes up less what goes down, each a share of the variants, are wider. Their distances to
+    the limits are added in squares, as for independent arms; arms of the same texts are alike rather than opposed, so
+    that is too wide rather than too short, and does not shrink to a point where nothing happened.
+
+    References
+    ----------
+    G. Y. Zou, A. Donner, Construction of confidence limits about effect measures, Stat. Med. 27 (2008).
     """
     d, of = np.asarray(x, dtype=float) - np.asarray(y, dtype=float), np.asarray(n, dtype=float)
     units, texts = float(of.sum()), len(of)
     value = float(d.sum()) / units
     up, down = (korn_graubard(np.maximum(0.0, sign * d), of) for sign in (1.0, -1.0))
-    low, high = apart(up, down)
+    apart = up.value - down.value
+    low = apart - math.hypot(up.value - up.low, down.high - down.value)
+    high = apart + math.hypot(up.high - up.value, down.value - down.low)
     residuals = d - value * of
     if texts > 1 and residuals.any():
         variance = texts / (texts - 1) * float(residuals @ residuals) / units**2
         half = t_quantile(LEVEL, texts - 1) * math.sqrt(variance)
         low, high = min(low, value - half), max(high, value + half)
     return value, max(-1.0, low), min(1.0, high)
-
-
-def apart(a: Estimate, b: Estimate) -> tuple[float, float]:
-    """Limits of ``a - b`` from those of each.
-
-    The distances to the limits are added in squares, as for independent arms; arms of the same texts are
-    alike rather than opposed, so the interval is too wide rather than too short. It does not shrink to a
-    point where nothing happened.
-
-    References
-    ----------
-    G. Y. Zou, A. Donner, Construction of confidence limits about effect measures, Stat. Med. 27 (2008).
-    """
-    d = a.value - b.value
-    return (d - math.hypot(a.value - a.low, b.high - b.value), d + math.hypot(a.high - a.value, b.value - b.low))
 
 
 def confidence_sequence(successes: int, n: int, level: float = LEVEL) -> tuple[float, float]:
@@ -219,25 +212,3 @@ def confidence_sequence(successes: int, n: int, level: float = LEVEL) -> tuple[f
     # Through the other outcome: near 1 floats are too far apart to hold the limit of very many draws.
     high = 1.0 - below(fails, successes) if fails else 1.0
     return min(low, rate), max(high, rate)
-
-
-# -- in words -------------------------------------------------------------------------------------------------
-
-
-def percent(share: float) -> str:
-    """A share as a percentage, without ever rounding something to 0 or 100.
-
-    Examples
-    --------
-    >>> [percent(x) for x in (0.0, 0.0004, 0.0414, 0.2646, 0.9996, 1.0)]
-    ['0', '0.04', '4.1', '26', '99.96', '100']
-    """
-    if share <= 0.0 or share >= 1.0:
-        return "0" if share <= 0.0 else "100"
-    if 0.0995 <= share <= 0.99:
-        return f"{100 * share:.0f}"
-    for digits in range(1, 16):
-        text = f"{100 * share:.{digits}f}"
-        if float(text) not in (0.0, 100.0):
-            return text
-    return "0" if share < 0.5 else "100"

@@ -8,8 +8,9 @@ the same intervals, tests and correction for many as any claim.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -86,7 +87,11 @@ def _key(claim: Claim) -> tuple[object, ...]:
 
 def compare(table: Observations, question: Question, base: str, golds: Mapping[str, object] | None = None) -> Mitigated:
     """Lay the prompts of ``table`` beside the prompt ``base``."""
-    made = {(c.format, *_key(c)): c for c in _claims(table, question)}
+    made: dict[tuple[object, ...], Claim] = {}
+    for family, prompt in itertools.product(_tested(table, question), table.formats.values):
+        # Those under each prompt are decided as in a run of it alone.
+        decided = decide([t for t in family if t.claim.format == prompt], question)
+        made |= {(prompt, *_key(claim)): claim for claim in decided}
     changes = []
     for unit, claim in _changed(table, question, base):
         key = _key(claim)
@@ -111,13 +116,6 @@ def _tested(table: Observations, question: Question) -> tuple[list[Tested], list
     columns = table.columns()
     of_groups = net(table, columns, Versions(table, columns), "net", question)
     return list(of_groups), list(interactions.tested(table, columns, question))
-
-
-def _claims(table: Observations, question: Question) -> Iterator[Claim]:
-    """Those under each prompt, decided as in a run of it alone."""
-    for family in _tested(table, question):
-        for prompt in table.formats.values:
-            yield from decide([t for t in family if t.claim.format == prompt], question)
 
 
 def _effect(before: Claim, after: Claim, change: Claim) -> Effect:
@@ -191,18 +189,13 @@ def _accuracy(table: Observations, base: str, golds: Mapping[str, object]) -> It
     known = np.array([name in golds for name in table.texts.values], dtype=bool)
     use = (original & known[columns.version_text])[columns.version] & (columns.status != STATUS["failed"])
     right = (columns.label >= 0) & (columns.label == gold[columns.version_text[columns.version]])
+    at, size = columns.version_text[columns.version], len(gold)
     for prompt, first, rows in _arms(table, columns, base):
-        yield from _side(prompt, "accuracy", columns, [use & first, use & rows], right.astype(float))
-
-
-def _side(prompt: str, what: What, columns: Columns, rows: Sequence[Bools], y: Floats) -> Iterator[Side]:
-    """The means of ``y`` over texts that have an answer on both sides."""
-    text, size = columns.version_text[columns.version], int(columns.version_text.max(initial=-1)) + 1
-    count = [np.bincount(text[use], minlength=size) for use in rows]
-    total = [np.bincount(text[use], y[use], minlength=size) for use in rows]
-    both = (count[0] > 0) & (count[1] > 0)
-    if both.any():
-        yield _paired(prompt, what, *(t[both] / n[both] for t, n in zip(total, count, strict=True)))
+        count = [np.bincount(at[use & side], minlength=size) for side in (first, rows)]
+        total = [np.bincount(at[use & side & right], minlength=size) for side in (first, rows)]
+        both = (count[0] > 0) & (count[1] > 0)
+        if both.any():
+            yield _paired(prompt, "accuracy", *(t[both] / n[both] for t, n in zip(total, count, strict=True)))
 
 
 def _paired(prompt: str, what: What, before: Floats, after: Floats) -> Side:

@@ -13,6 +13,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar, get_args
 
 import numpy as np
@@ -30,6 +31,9 @@ STATUSES: tuple[AnswerStatus, ...] = get_args(AnswerStatus)
 STATUS: dict[str, int] = {name: code for code, name in enumerate(STATUSES)}
 SILENT = tuple(STATUS[name] for name in ("refused", "filtered", "unparsed"))  # answers that say nothing
 TOKEN = re.compile(r"\w+|[^\w\s]")  # a word as a reader of the text splits it, not as a dictionary lists it
+# What of a verdict stands in columns.
+ELSEWHERE: dict[str, Any] = dict.fromkeys(("case_id", "variant_id", "model", "format"), "")
+ELSEWHERE |= {"order": 0, "attributes": (), "distance": None}
 WHOLE = "\0"  # in front of an id that does not begin with that of its text
 
 
@@ -84,16 +88,6 @@ class Shape(NamedTuple):
     carrier: str = "words"  # what states the group: words of the text, or a line in front of it
     kind: str = ""  # of its edits, repairs left out; "wording" where one is, else "mixed" where they differ
     tokens: tuple[tuple[str, int], ...] = ()  # how many more of each it has than the original; none: as the words say
-
-
-class Judgement(NamedTuple):
-    """What an oracle said of a version."""
-
-    outcome: Outcome
-    hidden: bool | None
-    original_output: str | None
-    variant_output: str | None
-    reason: str
 
 
 class Place(NamedTuple):
@@ -198,7 +192,7 @@ class Observations:
         self.sources: dict[str, str] = {}
         self._names: Codes[str] = Codes()
         self._parts: Codes[tuple[str, ...]] = Codes()
-        self._judgements: Codes[Judgement] = Codes()
+        self._judgements: Codes[Verdict] = Codes()  # what is the same in many
         self._versions = Growing("iiiiih")  # text, shape, name, groups, parts, place
         self._answers = Growing("ihhbi")  # version, model, format, status, label
         self._scores = array("d")
@@ -243,6 +237,11 @@ class Observations:
             out.shape(self.texts.values[text[row]], self.shapes.values[shape[row]], self.name(row), place=place[row])
         return out
 
+    @property
+    def versions(self) -> int:
+        """How many versions there are."""
+        return len(self._versions.columns[0])
+
     def units(self) -> Ints:
         """The independent unit of each text: its source, where it shares one with others, else the text itself."""
         if not self.sources:
@@ -254,6 +253,11 @@ class Observations:
     def name(self, row: int) -> str:
         """The id of a version; empty where it was added without."""
         return self._whole(row, self._names.values[self._versions.columns[2][row]])
+
+    def version_of(self, row: int) -> tuple[str, Shape]:
+        """The text of a version, and its shape."""
+        text, shape, *_ = (column[row] for column in self._versions.columns)
+        return self.texts.values[text], self.shapes.values[shape]
 
     def parts(self, row: int) -> tuple[str, ...]:
         """The ids of the versions that a version is put together from."""
@@ -279,41 +283,34 @@ class Observations:
             self._answers.add(version, *place, STATUS[answer.status], label)
             self._scores.append(score_in(answer, score_of))
 
-    def values(self, version: int, model: str, format: str) -> list[Any]:
-        """The answers of one model to one version that could be read: labels, or numbers where there are none."""
-        columns = self.columns()
-        here = (columns.version == version) & (columns.status == STATUS["ok"])
-        here &= self.at(columns, Place(model, format))
-        return [
-            self.labels.values[label] if label >= 0 else score
-            for label, score in zip(columns.label[here].tolist(), columns.score[here].tolist(), strict=True)
-        ]
+    def take(self, other: Observations, *, model: str, format: str) -> None:
+        """Add all answers of ``other``, whose versions are the first ones here, as those of one model in one format."""
+        place = self.models.of(model), self.formats.of(format)
+        version, _, _, status, label = other._answers.columns
+        for row, code in enumerate(label):
+            own = self.labels.of(other.labels.values[code]) if code >= 0 else -1
+            self._answers.add(version[row], *place, status[row], own)
+        self._scores.extend(other._scores)
 
     def judge(self, version: int, verdict: Verdict) -> None:
         """Add what an oracle said of a version."""
-        v = verdict
-        said = Judgement(v.outcome, v.hidden, v.original_output, v.variant_output, v.reason)
-        self._judged.add(version, self.models.of(v.model), self.formats.of(v.format), self._judgements.of(said))
-        self._distances.append(float("nan") if v.distance is None else v.distance)
+        place = self.models.of(verdict.model), self.formats.of(verdict.format)
+        self._judged.add(version, *place, self._judgements.of(replace(verdict, **ELSEWHERE)))
+        self._distances.append(float("nan") if verdict.distance is None else verdict.distance)
 
     def verdicts(self, rows: Iterable[int]) -> Iterator[Verdict]:
         """The verdicts in ``rows`` of the judgements; those of placebos have order 0."""
         versions, models, formats, judgements = self._judged.columns
         for row in rows:
             version, distance = versions[row], self._distances[row]
-            shape = self.shapes.values[self._versions.columns[1][version]]
-            said = self._judgements.values[judgements[row]]
-            yield Verdict(
-                case_id=self.texts.values[self._versions.columns[0][version]],
+            text, shape = self.version_of(version)
+            yield replace(
+                self._judgements.values[judgements[row]],
+                case_id=text,
                 variant_id=self.name(version),
                 order=0 if shape.arm == Arm.PLACEBO else len(shape.attributes),
                 attributes=shape.attributes,
-                outcome=said.outcome,
-                hidden=said.hidden,
-                original_output=said.original_output,
-                variant_output=said.variant_output,
                 distance=None if distance != distance else distance,
-                reason=said.reason,
                 model=self.models.values[models[row]],
                 format=self.formats.values[formats[row]],
             )

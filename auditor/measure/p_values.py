@@ -81,20 +81,15 @@ def resamples_for(tests: float, *, least: int = RESAMPLES) -> int:
     return min(MAX_RESAMPLES, max(least, math.ceil(80 * tests) - 1))
 
 
-def too_coarse(p_value: float, resamples: int, wanted: int) -> bool:
-    """Whether a test is to be drawn again with the ``wanted`` resamples: `FEW` of the first reached what was seen.
-
-    The others lie so far above the smallest possible p value that more resamples would hardly move them. The p value
-    stays valid: one that was not drawn again is above ``(FEW + 1) / (resamples + 1)``, so whatever the level, no more
-    than a test of fixed size calls significant is called so.
-    """
-    return wanted > resamples and p_value * (resamples + 1) <= FEW + 1 + 1e-9
-
-
 def fine_enough(test: Callable[[int], float], wanted: int) -> float:
-    """The p value of a ``test`` by resampling, drawn again with the ``wanted`` resamples where few are too coarse."""
+    """The p value of a ``test`` by resampling, drawn again with the ``wanted`` resamples where few are too coarse.
+
+    That is where no more than `FEW` of the first reached what was seen: others lie so far above the smallest possible p
+    value that more resamples would hardly move them. The p value stays valid: one that was not drawn again is above
+    ``(FEW + 1) / (RESAMPLES + 1)``, so whatever the level, no more than a test of fixed size calls significant is.
+    """
     p = test(RESAMPLES)
-    return test(wanted) if too_coarse(p, RESAMPLES, wanted) else p
+    return test(wanted) if wanted > RESAMPLES and p * (RESAMPLES + 1) <= FEW + 1 + 1e-9 else p
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -102,16 +97,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
     None is a claim that was not tested: it stays None and is not one of the family.
     """
-
-    def adjust(values: list[float]) -> Sequence[float]:
-        order = sorted(range(len(values)), key=values.__getitem__)
-        out, largest = [0.0] * len(values), 0.0
-        for rank, place in enumerate(order):
-            largest = max(largest, (len(values) - rank) * values[place])
-            out[place] = largest
-        return out
-
-    return _adjusted(p_values, adjust)
+    return _adjusted(p_values, lambda known: holm_in_blocks(known, [1.0] * len(known), [0] * len(known)))
 
 
 def holm_in_blocks(p_values: Sequence[float], weights: Sequence[float], blocks: Sequence[Hashable]) -> list[float]:
@@ -151,7 +137,7 @@ def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
     """Adjusted p values (q) that bound the expected share of false findings; None stays None."""
 
     def adjust(values: list[float]) -> Sequence[float]:
-        from scipy.stats import false_discovery_control
+        from scipy.stats import false_discovery_control  # slow to import, and often there is nothing to adjust
 
         return list(false_discovery_control(values))
 
@@ -183,17 +169,15 @@ def spent(share: float, alpha: float = 0.05) -> float:
     return float(alpha * min(1.0, max(0.0, share)) ** SPENDING)
 
 
+@cache
 def nominal(looks: tuple[Look, ...], alpha: float = 0.05) -> float:
     """Level of the last of ``looks`` that keeps the error of all of them together at what may be spent.
 
     ``looks`` are in their order, with more texts each time; none is a test at the end, the only one. ``alpha`` is
     two-sided, of all looks of the plan together.
     """
-    return _nominal(looks, alpha) if looks else alpha
-
-
-@cache
-def _nominal(looks: tuple[Look, ...], alpha: float) -> float:
+    if not looks:
+        return alpha
     from scipy.special import ndtr, ndtri
 
     density: Floats = np.ones(1)  # of the sum so far, where no look rejected, times the step of the grid

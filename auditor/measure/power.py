@@ -65,9 +65,10 @@ def reach(
         omnibus, kept_pairs = with_omnibus(chosen)
         of_omnibus += omnibus
         for full, pair in zip(chosen, kept_pairs, strict=True):
-            made = layout.contrast(attribute, pair.group, pair.against)
+            contrast, design = layout.contrast(attribute, pair.group, pair.against)
+            about = ExpectedClaim(attribute=attribute, groups=(pair.group, pair.reference), texts=len(contrast.text))
             # A group that waits for the omnibus has its whole share once that is shown.
-            laid_out.append(_LaidOut.of(made, attribute, full if pair.waits else pair, taken_out))
+            laid_out.append(_LaidOut(about, full if pair.waits else pair, design, contrast, taken_out))
             of_omnibus -= full.weight if pair.waits else 0.0
     total = (of_omnibus + sum(one.weight for one in laid_out if one.reach.texts >= MIN_TEXTS)) * families
     claims = [
@@ -104,12 +105,6 @@ class _LaidOut(NamedTuple):
     def weight(self) -> float:
         """Its share of alpha, before others have theirs."""
         return self.pair.of(self.contrast.sides, "share")
-
-    @classmethod
-    def of(cls, made: tuple[Contrast, Design], attribute: str, pair: Pair, taken_out: list[Adjustment]) -> _LaidOut:
-        contrast, design = made
-        about = ExpectedClaim(attribute=attribute, groups=(pair.group, pair.reference), texts=len(contrast.text))
-        return cls(about, pair, design, contrast, taken_out)
 
 
 def _part(versions: Observations) -> tuple[Observations, float]:
@@ -169,15 +164,6 @@ def spread(flips: float) -> float:
     return math.sqrt(1 / r - 1)
 
 
-class _Spread(NamedTuple):
-    """Under a net difference: the mean contrast, its variance by text and by word, and texts that change."""
-
-    mean: float
-    text: float
-    word: float
-    changed: float
-
-
 def _reach(
     versions: Observations, one: _LaidOut, base: Floats, worded: Sequence[Rows], level: float, ratio: float
 ) -> ExpectedClaim:
@@ -206,25 +192,28 @@ def _reach(
     word = added[counted]
     need = needs[counted]
 
-    def under(net: float) -> _Spread:
+    def under(net: float) -> tuple[float, float, float]:
+        """Under a net difference: the mean contrast, its variance by text, and texts that change."""
         answers = (base[used] + (shift(net) * shares)[:, None] > 0).astype(np.float64)
         apart = to_contrasts @ answers
         changed = float((np.abs(apart) > 1e-9).sum(axis=0).mean()) * ratio
         text = float(apart.var(axis=0, ddof=1).mean()) / (n * ratio)
         rare = 3 * math.exp(-changed / 2) / (n * ratio) ** 2
-        return _Spread(float(apart.mean()), text + rare + other, word, changed)
+        return float(apart.mean()), text + rare + other, changed
 
     tried = [under(net) for net in TRIED]
-
-    short = [need * math.sqrt(s.text + s.word) / max(s.mean, 1e-9) for s in tried]
-    smallest = _crossing([max(a, MIN_TEXTS / max(s.changed, 1e-9)) for a, s in zip(short, tried, strict=True)])
+    short = [
+        max(need * math.sqrt(text + word) / max(mean, 1e-9), MIN_TEXTS / max(changed, 1e-9))
+        for mean, text, changed in tried
+    ]
     calls = _calls_about(versions, one.reach.attribute) * ratio
     needed: dict[str, int | None] = {}
     for target in TARGETS:
-        s = tried[TRIED.index(target)]
-        room = (s.mean / need) ** 2 - s.word
-        enough = room > 0 and s.changed > 0
-        needed[f"{target:g}"] = math.ceil(calls * max(s.text / room, MIN_TEXTS / s.changed)) if enough else None
+        mean, text, changed = tried[TRIED.index(target)]
+        room = (mean / need) ** 2 - word
+        enough = room > 0 and changed > 0
+        needed[f"{target:g}"] = math.ceil(calls * max(text / room, MIN_TEXTS / changed)) if enough else None
+    smallest = _crossing(short)
     return structs.replace(one.reach, texts=round(n * ratio), words=effective, smallest=smallest, calls=needed)
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from auditor.core.record.measured import Discarded, DiscardedRow
 from auditor.core.types import Estimate
 from auditor.measure.intervals import clopper_pearson, korn_graubard, mean_share
 from auditor.measure.observations import (
@@ -151,12 +152,12 @@ def hidden_rate(counts: Counts) -> Estimate | None:
     return dataclasses.replace(rate, note="; ".join(filter(None, (rate.note, note))))
 
 
-def share(events: Ints, of: Ints, skipped: int = 0) -> Estimate | None:
+def share(events: Ints, of: Ints) -> Estimate | None:
     """``events`` of each text among its ``of``; texts without any are skipped; None where all are."""
     here = of > 0
     if not here.any():
         return None
-    return korn_graubard(events[here], of[here], n_skipped=skipped + int((~here).sum()))
+    return korn_graubard(events[here], of[here], n_skipped=int((~here).sum()))
 
 
 def estimates(table: Observations, discarded: Observations | None = None) -> list[dict[str, object]]:
@@ -252,10 +253,11 @@ def placebo_controls(
     table: Observations, rate: Callable[[Counts], Estimate | None] = violation_rate
 ) -> dict[str, dict[str, Estimate]]:
     """How often placebos changed the answer, or another ``rate``, by model and by the attributes that they copy."""
-    return {
+    made = {
         place.model: {" + ".join(key): e for key in sorted(arms, key=by_size) if (e := rate(arms[key])) is not None}
         for place, arms in tabulate(table, placebo, formats=False).items()
     }
+    return {model: estimates for model, estimates in made.items() if estimates}
 
 
 def looks_hidden(counts: Counts) -> Estimate | None:
@@ -366,7 +368,7 @@ def exceeding(table: Observations, epsilons: Sequence[float]) -> list[dict[str, 
 # -- variants that the gate discarded -------------------------------------------------------------------------
 
 
-def discarded(table: Observations, aside: Observations) -> dict[str, object]:
+def discarded(table: Observations, aside: Observations) -> Discarded:
     """What the model said of variants that failed the validity check (HInter RQ3.2), beside valid ones.
 
     ``share_of_all_changes`` is the part of all changes that would have been reported wrongly without the check, the
@@ -381,15 +383,17 @@ def discarded(table: Observations, aside: Observations) -> dict[str, object]:
                 continue
             kept = None if beside is None else violation_rate(beside)
             changes, of_valid = (0 if some is None else int(some.violations.sum()) for some in (own, beside))
-            figures = {
-                "attributes": list(attributes),
-                "estimate": dataclasses.asdict(rate),
-                "estimate_valid": None if kept is None else dataclasses.asdict(kept),
-                "changes": changes,
-                "changes_valid": of_valid,
-                "share_of_all_changes": changes / (changes + of_valid) if changes + of_valid else None,
-            }
-            rows.append(place._asdict() | figures)
+            rows.append(
+                DiscardedRow(
+                    **place._asdict(),
+                    attributes=attributes,
+                    estimate=rate,
+                    estimate_valid=kept,
+                    changes=changes,
+                    changes_valid=of_valid,
+                    share_of_all_changes=changes / (changes + of_valid) if changes + of_valid else None,
+                )
+            )
     judged = aside.judged()
     changed = {aside.name(n) for n in judged.version[judged.outcome == VIOLATION].tolist()}
-    return {"rows": rows, "exemplars": sorted(changed)[:EXEMPLARS]}
+    return Discarded(rows=tuple(rows), exemplars=tuple(sorted(changed)[:EXEMPLARS]))

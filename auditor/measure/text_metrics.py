@@ -1,18 +1,15 @@
-"""What pairs of free answers came to, in columns beside the table of observations."""
+"""What pairs of free answers came to, beside the table of observations."""
 
 from __future__ import annotations
 
-import math
-from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from auditor.measure.observations import Arm, Codes, Direction, Growing, Observations
+from auditor.measure.observations import Arm, Direction, Observations
 
 
 class About(NamedTuple):
@@ -72,57 +69,33 @@ def splits(matrix: Sequence[Sequence[float]], n: int) -> tuple[float, ...]:
 
 
 class Metrics:
-    """Columns beside ``table``, that of the versions: a row for each version, model, format and metric."""
+    """The metrics of the versions of ``table``, each against its original."""
 
     def __init__(self, table: Observations) -> None:
         self.table = table
-        self._metrics: Codes[str] = Codes()
-        self._rows = Growing("ihhhq")  # version, model, format, metric, where its splits begin
-        self._values, self._spreads, self._splits = array("d"), array("d"), array("d")
+        self._pairs: dict[tuple[str, Arm], list[Pair]] = defaultdict(list)
 
     def add(self, version: int, model: str, format: str, measured: Measured) -> None:
         """Add the metrics of a version against its original."""
         for metric, (before, after) in measured.signed.items():
-            self._row(version, model, format, metric, after - before, measured.noise.get(metric))
+            self._put(version, model, format, metric, after - before, measured.noise.get(metric))
         for metric, between in measured.between.items():
-            self._row(version, model, format, metric, between, measured.within.get(metric))
-            self._splits.extend(measured.splits.get(metric, ()))
+            splits = measured.splits.get(metric, ())
+            self._put(version, model, format, metric, between, measured.within.get(metric), splits)
 
     def prefer(self, version: int, model: str, format: str, value: float) -> None:
         """Add a judge's preference in [-1, 1]: above 0 the answer to the version was preferred."""
-        self._row(version, model, format, "preference", value, None)
+        self._put(version, model, format, "preference", value)
 
-    def _row(self, version: int, model: str, format: str, metric: str, value: float, spread: float | None) -> None:
-        place = self.table.models.of(model), self.table.formats.of(format)
-        self._rows.add(version, *place, self._metrics.of(metric), len(self._splits))
-        self._values.append(value)
-        self._spreads.append(math.nan if spread is None else spread)
+    def _put(self, version: int, model: str, format: str, metric: str, *measured: Any) -> None:
+        text, shape = self.table.version_of(version)
+        about = About(model, format, shape.attributes, shape.directions)
+        self._pairs[metric, shape.arm].append(Pair(about, text, self.table.name(version), *measured))
 
-    def of(self, metric: str, *, placebo: bool = False) -> Iterator[Pair]:
-        """The rows of one metric, of edited versions or of placebos."""
-        version, model, format, code, begin = self._rows.arrays()
-        columns, end = self.table.columns(), [*begin[1:], len(self._splits)]
-        text, shape = columns.version_text[version], columns.version_shape[version]
-        own = self.table.in_arm(Arm.PLACEBO if placebo else Arm.EDITED)
-        for row in np.flatnonzero((code == self._metrics.get(metric)) & own[shape]).tolist():
-            spread = self._spreads[row]
-            yield Pair(
-                self._about(model[row], format[row], shape[row]),
-                self.table.texts.values[text[row]],
-                self.table.name(int(version[row])),
-                self._values[row],
-                None if math.isnan(spread) else spread,
-                tuple(self._splits[begin[row] : end[row]]),
-            )
+    def of(self, metric: str, *, placebo: bool = False) -> list[Pair]:
+        """The pairs of one metric, of edited versions or of placebos."""
+        return self._pairs[metric, Arm.PLACEBO if placebo else Arm.EDITED]
 
     def places(self) -> set[About]:
         """What edited versions were measured on."""
-        version, model, format, *_ = self._rows.arrays()
-        shape = self.table.columns().version_shape[version]
-        cells = {*zip(model.tolist(), format.tolist(), shape.tolist(), strict=True)}
-        edited = self.table.in_arm(Arm.EDITED)
-        return {self._about(*cell) for cell in cells if edited[cell[2]]}
-
-    def _about(self, model: int, format: int, shape: int) -> About:
-        of = self.table.shapes.values[shape]
-        return About(self.table.models.values[model], self.table.formats.values[format], of.attributes, of.directions)
+        return {pair.about for (_, arm), pairs in self._pairs.items() if arm == Arm.EDITED for pair in pairs}

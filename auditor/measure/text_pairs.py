@@ -18,16 +18,17 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 
 import numpy as np
+from msgspec.structs import replace
 
+from auditor.core.record.measured import Difference
 from auditor.core.shown import plural
 from auditor.core.types import ClaimVerdict, Finding
 from auditor.measure.claims import MIN_TEXTS
 from auditor.measure.intervals import mean_interval
-from auditor.measure.p_values import holm, resamples_for, sign_flip
+from auditor.measure.p_values import Alternative, holm, resamples_for, sign_flip
 from auditor.measure.text_metrics import About, Metrics, Pair
 
 ALPHA = 0.05
@@ -37,41 +38,6 @@ SIGNED = {"refusal": "share of answers", "sentiment": "", "length": "words", "pr
 UNSIGNED = ("wording", "meaning")
 FULL = 49_999  # patterns at most: all tests are drawn in full here
 ByText = Mapping[str, Sequence[Pair]]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Difference:
-    """One mean paired difference with its tests."""
-
-    about: About
-    metric: str
-    unit: str
-    value: float = 0.0  # mean over texts
-    low: float | None = None  # of its t interval by text; None where all texts differ by one amount
-    high: float | None = None
-    level: float = 1 - ALPHA
-    n: int = 0  # texts
-    n_variants: int = 0
-    discordant: int = 0  # texts with a difference other than 0
-    noise: float | None = None  # how far two answers to one prompt lie apart, in the same unit
-    placebo: float | None = None  # mean difference of placebo variants of the same texts; None where too few
-    excess: float | None = None  # mean difference less that of placebo variants of the text
-    p_placebo: float | None = None  # of the excess, by sign flips
-    n_placebo: int = 0  # texts of the excess
-    p_sign: float | None = None  # against the model's own noise
-    p_value: float | None = None  # the larger one of the two
-    p_adjusted: float | None = None  # after Holm
-    verdict: ClaimVerdict = "not_tested"
-    exemplars: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def as_record(self) -> dict[str, object]:
-        """Plain data for ``run.json``."""
-        out = asdict(self) | self.about._asdict()
-        out["directions"] = [list(d) for d in self.about.directions]
-        out["attributes"] = list(self.about.attributes)
-        del out["about"]
-        return out
 
 
 def study(
@@ -86,7 +52,7 @@ def study(
     out: list[Difference] = []
     for kind, names in ((11, UNSIGNED), (10, tuple(SIGNED))):
         for number, metric in enumerate(names):
-            rows, others = (list(metrics.of(metric, placebo=placebo)) for placebo in (False, True))
+            rows, others = (metrics.of(metric, placebo=placebo) for placebo in (False, True))
             if not rows or (metric == "refusal" and all(pair.value == 0 for pair in rows)):
                 continue
             rng = np.random.default_rng([seed, kind, number])
@@ -124,7 +90,8 @@ def differences(
     for about, texts in sorted(rows.items()):
         beyond_noise = distance and about.model not in silent
         d = _means(texts, beyond_noise)
-        blank = Difference(about=about, metric=metric, unit=SIGNED.get(metric, ""), noise=noise.get(about.model))
+        unit = SIGNED.get(metric, "")
+        blank = Difference(**about._asdict(), metric=metric, unit=unit, noise=noise.get(about.model))
         if not d:
             note = f"not tested: the same prompt was not repeated ({plural(len(texts), 'seed')})"
             out.append(replace(blank, notes=(note,)))
@@ -140,7 +107,22 @@ def differences(
         elif beyond_noise:
             p_own = _dealt(texts, d, rng=rng, resamples=resamples)
         other = {case: v for case, v in _means(beside.get(about.undirected, {}), beyond_noise).items() if case in d}
-        out.append(_beside_placebo(row, d, other, p_own, rng=rng, resamples=resamples))
+        row = replace(row, p_sign=p_own, p_value=p_own)
+        if len(other) < MIN_TEXTS:
+            moved = "change" if distance else "move"
+            note = f"without placebo edits: any other change of wording may {moved} the answers as much"
+            if p_own is None:
+                why = "the model is declared deterministic and there are too few placebo edits to compare with"
+                note = f"not tested: {why}"
+            out.append(replace(row, notes=(note,)))
+            continue
+        excess = [d[case] - other[case] for case in other]
+        sides: Alternative = "greater" if distance else "two-sided"
+        p_placebo = sign_flip(excess, rng=rng, alternative=sides, resamples=resamples)
+        row = replace(
+            row, placebo=fmean(other.values()), excess=fmean(excess), n_placebo=len(excess), p_placebo=p_placebo
+        )
+        out.append(replace(row, p_value=p_placebo if p_own is None else max(p_own, p_placebo)))
     return out
 
 
@@ -203,43 +185,14 @@ def _dealt(texts: ByText, cases: Iterable[str], *, rng: np.random.Generator, res
     return (1 + int(np.count_nonzero(drawn >= observed - 1e-9))) / (1 + resamples)
 
 
-def _beside_placebo(
-    row: Difference,
-    d: Mapping[str, float],
-    other: Mapping[str, float],
-    p_own: float | None,
-    *,
-    rng: np.random.Generator,
-    resamples: int,
-) -> Difference:
-    distance = row.metric in UNSIGNED
-    if len(other) < MIN_TEXTS:
-        moved = "change" if distance else "move"
-        note = f"without placebo edits: any other change of wording may {moved} the answers as much"
-        if p_own is None:
-            note = "not tested: the model is declared deterministic and there are too few placebo edits to compare with"
-        return replace(row, p_sign=p_own, p_value=p_own, notes=(note,))
-    excess = [d[case] - other[case] for case in other]
-    p_placebo = sign_flip(excess, rng=rng, alternative="greater" if distance else "two-sided", resamples=resamples)
-    return replace(
-        row,
-        placebo=fmean(other.values()),
-        excess=fmean(excess),
-        n_placebo=len(excess),
-        p_sign=p_own,
-        p_placebo=p_placebo,
-        p_value=p_placebo if p_own is None else max(p_own, p_placebo),
-    )
-
-
-def decide(rows: Sequence[Difference], *, alpha: float = ALPHA) -> list[Difference]:
+def decide(rows: Sequence[Difference]) -> list[Difference]:
     """Adjust the p values of one family (Holm) and give each difference its verdict.
 
-    *shown*: the adjusted p value is below ``alpha``. *not tested*: there is none. Else *not determined*.
+    *shown*: the adjusted p value is below `ALPHA`. *not tested*: there is none. Else *not determined*.
     """
     out = []
     for one, p in zip(rows, holm([d.p_value for d in rows]), strict=True):
-        verdict: ClaimVerdict = "not_tested" if p is None else "shown" if p < alpha else "not_determined"
+        verdict: ClaimVerdict = "not_tested" if p is None else "shown" if p < ALPHA else "not_determined"
         out.append(replace(one, p_adjusted=p, verdict=verdict))
     return out
 
@@ -254,10 +207,10 @@ def findings(rows: Iterable[Difference]) -> list[Finding]:
             id="",
             kind="claim",
             code=PAIR,
-            model=d.about.model,
-            format=d.about.format,
-            attributes=d.about.attributes,
-            directions=d.about.directions,
+            model=d.model,
+            format=d.format,
+            attributes=d.attributes,
+            directions=d.directions,
             verdict=d.verdict,
             p_value=d.p_value,
             p_adjusted=d.p_adjusted,
@@ -266,7 +219,7 @@ def findings(rows: Iterable[Difference]) -> list[Finding]:
             notes=(*_notes(d), *d.notes),
         )
         for d in rows
-        if d.verdict == "shown" or (not d.about.directions and d.p_value is not None)
+        if d.verdict == "shown" or (not d.directions and d.p_value is not None)
     ]
 
 
@@ -274,13 +227,13 @@ def _text(d: Difference) -> str:
     """What was measured, in one sentence; no judgement."""
     seeds = plural(d.n, "seed")
     if d.metric in UNSIGNED:
-        names = " and ".join(a.replace("_", " ") for a in d.about.attributes)
+        names = " and ".join(a.replace("_", " ") for a in d.attributes)
         what = "wording (1 − ROUGE-L)" if d.metric == "wording" else "meaning (1 − cosine of embeddings)"
         return (
             f"answers differed in {what} by {amount(d.value)} more than answers to one prompt do, when {names} terms "
             f"were changed. The changed words themselves are masked ({_span(d)}; {seeds})"
         )
-    source, target = (" and ".join(way[n].replace("_", " ") for way in d.about.directions) for n in (1, 2))
+    source, target = (" and ".join(way[n].replace("_", " ") for way in d.directions) for n in (1, 2))
     if d.metric == "refusal":
         return (
             f"texts about {target} were refused in {100 * abs(d.value):.1f} percentage points "
@@ -332,7 +285,7 @@ def _span(d: Difference) -> str:
     """The interval, in the direction of a signed difference, which is told by its size and "higher" or "lower"."""
     if d.low is None or d.high is None:
         return "the same on every text: no interval"
-    ends = (-d.high, -d.low) if d.value < 0 and d.about.directions else (d.low, d.high)
+    ends = (-d.high, -d.low) if d.value < 0 and d.directions else (d.low, d.high)
     return f"{100 * d.level:.0f} %: {amount(ends[0])} to {amount(ends[1])}"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,10 +11,12 @@ from auditor.core.errors import UnknownPlugin, UserError
 from auditor.core.plan import CONFIRM_REPLICATES, Plan
 from auditor.core.protocols import Oracle
 from auditor.core.types import Answer, Case, Progress, Request, Variant
+from auditor.measure.interactions import smaller
 from auditor.models.attempts import unanswered
 from auditor.run.preparation import prepare, prompt_of
 from auditor.run.state import State, Tally
 from auditor.store.folder import RunFolder
+from auditor.tasks import oracles
 
 MAX_CONFIRM = 200  # hidden candidates that are replicated, per model
 NAMED = 10  # findings that a message lists
@@ -113,31 +114,26 @@ def _first_of_each(hidden: Sequence[tuple[Case, str, str]]) -> list[tuple[Case, 
 def lattice_cells(case: Case, variant_id: str) -> list[Variant]:
     """The original, every proper subset's variant, and the joint variant itself, in this order."""
     joint = next(v for v in case.variants if v.id == variant_id)
-    below = [v for v in case.variants if v.choices < joint.choices and set(v.attributes) < set(joint.attributes)]
-    whole = [v for v in below if v.choices == {c for c in joint.choices if c[0] in v.attributes}]
-    return [case.original, *whole, joint]
+    parts = set(smaller(joint))
+    return [case.original, *(v for v in case.variants if v.choices in parts), joint]
 
 
 async def _repeat(
     loop: State, tally: Tally, lattices: Sequence[tuple[Sequence[Variant], str]], times: int, first: int | None = None
 ) -> list[dict[str, list[Answer]]]:
     """Ask the cells of each (cells, format) again; answers by variant id, one mapping for each."""
-    task, requests = loop.parts.task, []
+    task, asked = loop.parts.task, []
     start = tally.replicates if first is None else first
-    places: list[list[Answer]] = []
-    asked: list[dict[str, list[Answer]]] = []
-    for cells, name in lattices:
-        answers: dict[str, list[Answer]] = {variant.id: [] for variant in cells}
-        asked.append(answers)
+    answers: list[dict[str, list[Answer]]] = [{variant.id: [] for variant in cells} for cells, _ in lattices]
+    for (cells, name), own in zip(lattices, answers, strict=True):
         task.about(cells[0].input)
         for variant in cells:
             prompt = prompt_of(task, variant.input, tally.model.style, name)
-            for k in range(times):
-                requests.append(Request(prompt=prompt, replicate=start + k, variant_id=variant.id))
-                places.append(answers[variant.id])
-    for place, response in zip(places, await loop.responses(tally, requests), strict=True):
-        place.append(loop.answer(tally, response))
-    return asked
+            for k in range(start, start + times):
+                asked.append((own[variant.id], Request(prompt=prompt, replicate=k, variant_id=variant.id)))
+    for place, answer in await loop.ask(tally, asked):
+        place.append(answer)
+    return answers
 
 
 def _counted(answers: Iterable[Answer]) -> dict[str, int]:
@@ -148,10 +144,8 @@ def label_text(answer: Answer) -> str:
     """The answer in short for a table: the label, with the number beside it, or why there is none."""
     if answer.status != "ok":
         return f"({answer.status.replace('_', ' ')})"
-    if isinstance(answer.value, tuple):
-        return ", ".join(answer.value) or "none"
     beside = answer.number if isinstance(answer.value, str) else None
-    return str(answer.value) if beside is None else f"{answer.value} ({beside:g})"
+    return str(oracles.label_text(answer.value)) if beside is None else f"{answer.value} ({beside:g})"
 
 
 def _still_hidden(oracle: Oracle, cells: Sequence[Sequence[Answer]]) -> bool | None:
@@ -169,16 +163,12 @@ def _still_hidden(oracle: Oracle, cells: Sequence[Sequence[Answer]]) -> bool | N
 
 def unlike_parts(cells: Sequence[Sequence[Answer]]) -> float | None:
     """Exact p value that the joint version's share of its most frequent answer is that of some part of it."""
+    from scipy.stats import fisher_exact
+
     *parts, joint = [Counter(label_text(a) for a in answers if a.status == "ok") for answers in cells]
     if not joint or not all(parts):
         return None
     # Two-sided, since the answer is chosen by what came. The joint version must differ from every part.
     label, hits = min(joint.items(), key=lambda item: (-item[1], item[0]))
-    return max(_fisher(hits, joint.total(), part[label], part.total()) for part in parts)
-
-
-def _fisher(hits: int, of: int, others: int, other_of: int) -> float:
-    """Twice the chance of so many hits or more on the first side, at most 1."""
-    total, both = hits + others, math.comb(of + other_of, hits + others)
-    tail = sum(math.comb(of, k) * math.comb(other_of, total - k) for k in range(hits, min(of, total) + 1))
-    return min(1.0, 2 * tail / both)
+    tables = ([[hits, joint.total() - hits], [part[label], part.total() - part[label]]] for part in parts)
+    return max(min(1.0, 2 * float(fisher_exact(table, alternative="greater").pvalue)) for table in tables)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 
@@ -13,8 +16,8 @@ from auditor.core import talk
 from auditor.core.errors import ConfigError
 from auditor.core.record import RunRecord
 from auditor.core.shown import csv_text
-from auditor.core.types import Answer, Case, Check, Response, Variant, Verdict
-from auditor.measure.observations import Shape, log_odds, place_of, shape_of
+from auditor.core.types import Answer, Case, Response, Variant, Verdict
+from auditor.measure.observations import Shape, place_of, score_in, shape_of
 from auditor.models.attempts import unanswered
 from auditor.run.observed import question, score_of
 from auditor.run.preparation import plan_of
@@ -76,31 +79,23 @@ class Answers:
     def __iter__(self) -> Iterator[AnswerRow]:
         for case, checks in self.evidence.cases():
             for variant in (case.original, *case.variants):
-                yield from self._of_variant(case, variant, checks)
+                shape, check = shape_of(variant.edits), checks.get(variant.id)
+                valid = check is None or check.status != "invalid"
+                yield from (self._row(case, variant, shape, r, valid) for r in self._came(variant, shape))
 
-    def _of_variant(self, case: Case, variant: Variant, checks: Mapping[str, Check]) -> Iterator[AnswerRow]:
-        shape = shape_of(variant.edits)
-        check = checks.get(variant.id)
+    def _came(self, variant: Variant, shape: Shape) -> Iterator[Response]:
+        """The answers about a variant, and what stands for a prompt that a run which stopped had no time for."""
         came: dict[tuple[str, str], list[Response]] = {}
         for response in self.evidence.responses(variant.id):
             came.setdefault((response.model, response.format), []).append(response)
-        valid = check is None or check.status != "invalid"
-        for name, about in self.models.items():
-            asked = 1 if shape.kind == "wording" else about.replicates or 1
-            for form in about.formats:
+        about: dict[str, Any] = {"variant_id": variant.id, "replicate": 0, "error": UNASKED}
+        for name, model in self.models.items():
+            asked = 1 if shape.kind == "wording" else model.replicates or 1
+            for form in model.formats:
+                prompts = (p for p in self.evidence.prompts(variant.id) if p.format == form)
+                unasked = (Response(prompt_sha256=p.sha256, format=form, model=name, **about) for p in prompts)
                 answers = [r for r in came.get((name, form), ()) if r.replicate < asked]
-                for response in answers or self._unasked(variant, name, form):
-                    yield self._row(case, variant, shape, response, valid)
-
-    def _unasked(self, variant: Variant, model: str, form: str) -> list[Response]:
-        """What stands for a prompt that a run which stopped had no time for."""
-        prompts = [p for p in self.evidence.prompts(variant.id) if p.format == form]
-        return [
-            Response(
-                variant_id=variant.id, prompt_sha256=p.sha256, format=form, replicate=0, error=UNASKED, model=model
-            )
-            for p in prompts[:1]
-        ]
+                yield from answers or itertools.islice(unasked, 1)
 
     def _row(self, case: Case, variant: Variant, shape: Shape, response: Response, valid: bool) -> AnswerRow:
         if response.error == UNASKED:
@@ -110,12 +105,8 @@ class Answers:
         else:
             style: Style = "text" if self.models[response.model].style == "text" else "chat"
             answer = self.task.read(response.output or "", style, response.format)
-        value, score, output = answer.value, answer.number, response.output or ""
-        if isinstance(value, float | int) and not isinstance(value, bool):
-            score = float(value) if score is None else score
-        elif score is None and value is not None and self._score_of is not None and response.scores:
-            p = response.scores.get(self._score_of)
-            score = None if p is None else log_odds(p)
+        value, output = answer.value, response.output or ""
+        score = score_in(dataclasses.replace(answer, scores=response.scores), self._score_of)
         verdict = self._verdicts.get((variant.id, response.model, response.format))
         return AnswerRow(
             text_id=case.id,
@@ -132,7 +123,7 @@ class Answers:
             replicate=response.replicate,
             status=answer.status,
             answer=json.dumps(value) if isinstance(value, tuple) else value,
-            score=score,
+            score=None if math.isnan(score) else score,
             outcome=None if verdict is None else verdict.outcome,
             hidden=None if verdict is None else verdict.hidden,
             distance=None if verdict is None else verdict.distance,
@@ -179,12 +170,8 @@ class Answers:
 
     def csv(self) -> str:
         """The table as CSV that no spreadsheet takes for formulas."""
-        rows = ([_cell(value) for value in dataclasses.astuple(row)] for row in self)
+        rows = ([str(v).lower() if isinstance(v, bool) else v for v in dataclasses.astuple(row)] for row in self)
         return csv_text([COLUMNS, *rows])
-
-
-def _cell(value: str | float | None) -> str | float | None:
-    return str(value).lower() if isinstance(value, bool) else value
 
 
 def _plain(text: object) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -13,11 +12,11 @@ from typing import Any, TypeVar
 
 from auditor.core.errors import BudgetExceeded, ConfigError, RunFolderError, UserError
 from auditor.core.protocols import Model, Observer
-from auditor.core.record import RunRecord
 from auditor.core.shown import plural
 from auditor.core.types import Progress
 from auditor.models.budget import BOOK
 from auditor.run.again import confirm
+from auditor.run.freeze import plain
 from auditor.run.loop import Loop
 from auditor.run.preparation import Parts, tell_proxies
 from auditor.run.state import Answered, silent
@@ -28,7 +27,7 @@ R = TypeVar("R")
 
 async def run_audit(
     parts: Parts, folder: RunFolder, *, observe: Observer = silent, answered: Answered | None = None
-) -> RunRecord:
+) -> None:
     """Run an audit to its record."""
     tell_proxies([*parts.models, parts.judge], observe)
     if parts.plan.batch:
@@ -36,23 +35,34 @@ async def run_audit(
     if not folder.temporary:
         parts.budget.keep(folder.path / BOOK)
     try:
-        return await to_record(Loop(parts, folder, observe=observe, answered=answered))
+        await to_record(Loop(parts, folder, observe=observe, answered=answered))
     finally:
         parts.budget.close()
 
 
-async def to_record(loop: Loop, *, alone: bool = True) -> RunRecord:
+def recalled(folder: RunFolder, parts: Parts) -> Answered:
+    """What the models of ``parts`` answered in an earlier try of the run; it counts for the limits."""
+    from auditor.models.client import definitive
+    from auditor.store.redact import readable
+
+    for response in folder.recall(lambda r: definitive(r) and readable(r)):
+        if not response.cached:
+            parts.budget.charge(calls=1, usd=response.cost_usd or 0.0)
+    answered: Any = {model.name: folder.answers(model.name) for model in parts.models}
+    return answered  # type: ignore[no-any-return]
+
+
+async def to_record(loop: Loop, *, alone: bool = True) -> None:
     """Run ``loop`` to its record and write that; one of several (``alone`` off) confirms nothing."""
     from auditor.run.run_record import build
 
     started, clock = datetime.now(UTC), time.monotonic()
     confirmed: dict[tuple[str, str, str], dict[str, object]] = {}
 
-    def write() -> RunRecord:
+    def write() -> None:
         record = build(loop, confirmed, started=started, seconds=time.monotonic() - clock)
         loop.folder.write_verdicts(loop.observed.verdicts(t.model.name for t in loop.tallies))
         loop.folder.write_run(record)
-        return loop.folder.run()
 
     try:
         await loop.run()
@@ -66,12 +76,12 @@ async def to_record(loop: Loop, *, alone: bool = True) -> RunRecord:
         for model in (*loop.parts.models, *filter(None, [loop.parts.judge])):
             await model.aclose()
     if not alone:
-        return write()
+        write()
+        return
     _refuse_if_nothing_was_answered(loop)
     loop.observe(Progress(phase="report", done=0, planned=1))
-    record = write()
+    write()
     loop.observe(Progress(phase="report", done=1, planned=1))
-    return record
 
 
 def in_batches(parts: Parts, folder: RunFolder) -> Parts:
@@ -149,12 +159,8 @@ def plan_record(parts: Parts) -> dict[str, object]:
 
 def require_same_inputs(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Refuse to resume when texts, task, dictionaries, parser or model are no longer what the plan says."""
-
-    def flat(value: object) -> object:
-        return json.loads(json.dumps(value, sort_keys=True))
-
     for part in ("task_sha256", "seeds", "parser", "suite"):
-        old, new = (flat(v["inputs"].get(part)) for v in (before, now))
+        old, new = (plain(v["inputs"].get(part)) for v in (before, now))
         if old != new:
             raise RunFolderError(
                 f"The {part.removesuffix('_sha256')} changed since this run began, so its answers would be "

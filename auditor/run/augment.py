@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from random import Random
 
@@ -16,8 +16,6 @@ from auditor.core.shown import csv_text
 from auditor.core.types import Case, Verdict
 from auditor.store.folder import RunFolder
 from auditor.tasks import Task, load
-
-FIELDS = ("text", "label", "label_source", "case", "variant", "tokens")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,6 +28,9 @@ class Row:
     case: str
     variant: str
     tokens: tuple[str, ...]  # the chosen words that the case holds
+
+
+FIELDS = tuple(field.name for field in fields(Row))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,18 +108,11 @@ def augment(
     )
 
 
-def write(rows: Iterable[Row], path: Path) -> None:
-    """Write rows as CSV where ``path`` ends in .csv, else as JSON lines."""
-    plain = [asdict(row) for row in rows]
-    if path.suffix.lower() == ".csv":
-        plain = [{**row, "tokens": "; ".join(row["tokens"])} for row in plain]
-    write_rows(FIELDS, ([row[name] for name in FIELDS] for row in plain), path)
-
-
 def write_rows(columns: Sequence[str], rows: Iterable[Sequence[object]], path: Path) -> None:
     """Write training rows as CSV where ``path`` ends in .csv, else as JSON lines."""
     if path.suffix.lower() == ".csv":
-        text = csv_text([columns, *rows])
+        plain = (["; ".join(v) if isinstance(v, tuple) else v for v in row] for row in rows)
+        text = csv_text([columns, *plain])
     else:
         named = (dict(zip(columns, row, strict=True)) for row in rows)
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in named)
@@ -148,20 +142,17 @@ def _rows(case: Case, wrong: Sequence[Verdict], tokens: Sequence[str] | None, ta
     if label is None:
         return None
     ids = {v.variant_id for v in wrong}
+    named = {t: re.compile(rf"(?<!\w){re.escape(t)}(?!\w)", re.IGNORECASE) for t in tokens or ()}
     written = ", ".join(label) if isinstance(label, tuple) else str(label)
     rows = []
     for variant in case.variants:
         pair = (case.original, variant)
         if variant.id not in ids or not all(isinstance(one.input, str) for one in pair):
             continue
-        held = tuple(t for t in tokens or () if any(_holds(str(one.input), t) for one in pair))
+        held = tuple(t for t, word in named.items() if any(word.search(str(one.input)) for one in pair))
         if held or tokens is None:
             rows += [
                 Row(text=str(one.input), label=written, label_source=source, case=case.id, variant=one.id, tokens=held)
                 for one in pair
             ]
     return rows
-
-
-def _holds(text: str, token: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(token)}(?!\w)", text, re.IGNORECASE) is not None

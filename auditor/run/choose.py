@@ -14,26 +14,22 @@ from typing import Any
 
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
-from auditor.core.protocols import Model, Observer
+from auditor.core.protocols import Observer
 from auditor.core.record import frame
 from auditor.core.record.measured import Claim
 from auditor.core.shared_plan import EVERY
-from auditor.core.types import Answer, Case, Progress, Request, Response, Variant
+from auditor.core.types import Answer, Case, Progress, Request, Variant
 from auditor.measure import findings, impact
-from auditor.measure.claims import Question
 from auditor.measure.families import claims
 from auditor.measure.observations import Observations, shape_of
-from auditor.models.attempts import Key
 from auditor.models.budget import BOOK
-from auditor.models.client import Client, definitive
-from auditor.run.audit import plan_record, require_same_inputs, run_sync
+from auditor.run.audit import plan_record, recalled, require_same_inputs, run_sync
 from auditor.run.loop import source
 from auditor.run.observed import question
-from auditor.run.panels import FIRST, RANKING, SECOND, TIE, Panel, panels, read, read_ranking, task_of
+from auditor.run.panels import FIRST, RANKING, SECOND, TIE, Panel, order_in, panels, task_of
 from auditor.run.preparation import Parts, prepare, tell_proxies
-from auditor.run.state import silent
+from auditor.run.state import Answered, State, silent
 from auditor.store.folder import RunFolder
-from auditor.tasks import Task
 
 UNIT = "points"
 
@@ -47,8 +43,13 @@ class Seen:
     top: Counter[str] = field(default_factory=Counter)  # rankings that a group leads
     of: Counter[str] = field(default_factory=Counter)  # rankings that it stands in
     ranks: Counter[str] = field(default_factory=Counter)  # sum of its ranks
-    heard: set[Key] = field(default_factory=set)  # questions that were asked, now or before
     not_asked: int = 0
+
+    @property
+    def position(self) -> float | None:
+        """How much more often the first place is taken than the last, as a share of answers; None without answers."""
+        places, total = [p for p in sorted(self.chosen) if p != TIE], self.chosen.total()
+        return (self.chosen[places[0]] - self.chosen[places[-1]]) / total if total and len(places) > 1 else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,34 +58,11 @@ class Compared:
 
     path: Path
     kind: str
-    complete: bool
-    reason: str
+    reason: str  # why it is incomplete, or empty
     texts: int
     claims: tuple[Claim, ...]
     seen: Mapping[str, Seen]
     impact: Mapping[str, impact.ImpactTable]
-    spent: Mapping[str, object]  # calls and cost, as limits count them
-
-    def position(self, model: str) -> float | None:
-        """How much more often the first place is taken than the last, as a share of answers; None without answers."""
-        chosen = self.seen[model].chosen
-        places = [p for p in sorted(chosen) if p != TIE]
-        total = chosen.total()
-        return (chosen[places[0]] - chosen[places[-1]]) / total if total and len(places) > 1 else None
-
-    def panels(self, model: str) -> dict[str, object]:
-        """What ``run.json`` holds of the answers of one model."""
-        seen, rows = self.seen[model], self.impact[model].rows if model in self.impact else ()
-        return {
-            "answers": dict(seen.answers),
-            "not_asked": seen.not_asked,
-            "chosen": dict(seen.chosen),
-            "top": dict(seen.top),
-            "rankings": dict(seen.of),
-            "mean_rank": {group: seen.ranks[group] / n for group, n in seen.of.items()},
-            "position": self.position(model),
-            "impact": {row.count.category: None if row.ratio is None else float(row.ratio) for row in rows},
-        }
 
 
 def compare(plan: Plan, candidates: int, repeats: int, observe: Observer = silent) -> Compared:
@@ -105,7 +83,7 @@ def compare(plan: Plan, candidates: int, repeats: int, observe: Observer = silen
             )
     about: dict[str, Any] = {"kind": kind, "candidates": candidates, "repeats": repeats}
     with RunFolder.create(Path(plan.out), plan_record(parts) | {"panels": about}) as folder:
-        return run_sync(lambda: _compare(parts, folder, **about, observe=observe))
+        return run_sync(lambda: _compare(parts, folder, observe, {}, **about))
 
 
 def resume(path: Path, limits: Mapping[str, object], observe: Observer = silent) -> tuple[Plan, Compared]:
@@ -116,27 +94,22 @@ def resume(path: Path, limits: Mapping[str, object], observe: Observer = silent)
         plan = Plan.from_dict(folder.plan["plan"] | changed)
         parts = prepare(plan, task=task_of(plan.task, about["candidates"]))
         require_same_inputs(folder.plan, plan_record(parts))
-        return plan, run_sync(lambda: _compare(parts, folder, **about, observe=observe))
+        return plan, run_sync(lambda: _compare(parts, folder, observe, recalled(folder, parts), **about))
 
 
 async def _compare(
-    parts: Parts, folder: RunFolder, *, kind: str, candidates: int, repeats: int, observe: Observer
+    parts: Parts, folder: RunFolder, observe: Observer, answered: Answered, *, kind: str, candidates: int, repeats: int
 ) -> Compared:
     started, clock = datetime.now(UTC), time.monotonic()
     task, table = parts.task, Observations()
     seen = {model.name: Seen() for model in parts.models}
-    for before in folder.recall(definitive):
-        if not before.cached:  # the limits are those of the whole run
-            parts.budget.charge(calls=1, usd=before.cost_usd or 0.0)
-        if definitive(before):
-            seen[before.model].heard.add((before.prompt_sha256, before.replicate))
     parts.budget.keep(folder.path / BOOK)
     tell_proxies(parts.models, observe)
-    clients = [_client(parts, model, folder, seen[model.name]) for model in parts.models]
+    loop = State(parts, folder, observe=observe, answered=answered)
     rounds, rng = source(parts), Random(parts.plan.seed)
     texts = 0
     try:
-        while not any(client.stopped for client in clients):
+        while not loop.status_reason:
             cases, checks = await rounds.next(rng)
             if not cases:
                 break
@@ -144,16 +117,18 @@ async def _compare(
             here = [p for case in cases for p in panels(task, kind, case, checks, candidates, repeats)]
             folder.add_prompts((panel.id, panel.prompt) for panel in here if not panel.replicate)
             texts += len({panel.case.id for panel in here})
-            for model, client in zip(parts.models, clients, strict=True):
-                requests = [Request(prompt=p.prompt, replicate=p.replicate, variant_id=p.id) for p in here]
-                _take(table, seen[model.name], kind, task, model.name, here, await client.ask(requests))
+            asked = [(p, Request(prompt=p.prompt, replicate=p.replicate, variant_id=p.id)) for p in here]
+            for tally in loop.tallies:
+                _take(table, seen[tally.model.name], kind, tally.model.name, await loop.ask(tally, asked))
+                loop.stop(tally.client)
             observe(Progress(phase="generate", done=texts, planned=parts.seeds))
     finally:
         rounds.close()
         parts.budget.close()
         for model in parts.models:
             await model.aclose()
-    reason = next((str(client.stopped) for client in clients if client.stopped), "")
+    about = question(task, parts.plan, parts.dictionaries, {}, {})
+    about = dataclasses.replace(about, number=True, outcomes=(), unit=UNIT, graded=frozenset(), delta=None)
     counts = {
         name: [impact.Count(category=g, n=one.of[g], x=one.top[g]) for g in sorted(one.of)]
         for name, one in seen.items()
@@ -161,66 +136,29 @@ async def _compare(
     done = Compared(
         path=folder.path,
         kind=kind,
-        complete=not reason,
-        reason=reason,
+        reason=loop.status_reason,
         texts=texts,
-        claims=tuple(claims(table, _of(parts, task))) if len(table) else (),
+        claims=tuple(claims(table, about)) if len(table) else (),
         seen=seen,
         impact={name: impact.table(rows, one_per_run=True) for name, rows in counts.items() if rows},
-        spent=parts.budget.as_record(parts.models),
     )
     folder.write_run(_record(parts, folder, done, table, started, time.monotonic() - clock))
     return done
 
 
-def _client(parts: Parts, model: Model, folder: RunFolder, seen: Seen) -> Client:
-    def note(response: Response) -> None:
-        folder.add_response(response)
-        seen.heard.add((response.prompt_sha256, response.replicate))
-
-    def readable(text: str, format: str) -> bool:
-        if format.startswith(RANKING):
-            return read_ranking(text) is not None
-        return parts.task.reader.read(text).status == "ok"
-
-    return Client(
-        model,
-        cache=parts.cache if model.cacheable else None,
-        budget=parts.budget,
-        concurrency=parts.plan.concurrency,
-        answered=folder.answers(model.name),
-        on_response=note,
-        keep=readable,
-        give_up=True,
-    )
-
-
-def _of(parts: Parts, task: Task) -> Question:
-    plain = question(task, parts.plan, parts.dictionaries, {}, {})
-    return dataclasses.replace(plain, number=True, outcomes=(), unit=UNIT, graded=frozenset(), delta=None)
-
-
-def _take(
-    table: Observations,
-    seen: Seen,
-    kind: str,
-    task: Task,
-    model: str,
-    shown: Sequence[Panel],
-    responses: Sequence[Response],
-) -> None:
+def _take(table: Observations, seen: Seen, kind: str, model: str, answers: Sequence[tuple[Panel, Answer]]) -> None:
     """Add what each version got: of complete pairs of orders alone, so that no place weighs more than another."""
     got: dict[str, list[float]] = {}
     versions: dict[str, tuple[Case, Variant]] = {}
     halves: dict[tuple[str, int], dict[bool, float]] = {}
-    for panel, response in zip(shown, responses, strict=True):
+    for panel, answer in answers:
         for v in panel.shown:
             versions[v.id] = panel.case, v
-        if response.error is not None and (response.prompt_sha256, response.replicate) not in seen.heard:
+        if answer.status == "not_asked":
             seen.not_asked += 1
             continue
-        status, order = read(kind, task, panel, response)
-        seen.answers[status] += 1
+        order = order_in(answer, len(panel.shown))
+        seen.answers["unparsed" if answer.status == "ok" and order is None else answer.status] += 1
         if order is None:
             continue
         if kind == RANKING:
@@ -257,13 +195,27 @@ def _record(
     spoken = {"deterministic": False, "style": "chat", "reported": []}
     return {
         **frame(folder.id, folder.plan_sha256, spec, parts.facts, started, seconds, reason=done.reason),
-        "counts": {"seeds": len(table.texts.values), **done.spent},
+        "counts": {"seeds": len(table.texts.values), **parts.budget.as_record(parts.models)},
         "claims": done.claims,
         "findings": findings.of_claims(done.claims, [table]),
         "models": {
             name: {"counts": dict(one.answers), "answers": dict(one.chosen)} | spoken for name, one in done.seen.items()
         },
-        "panels": {"kind": done.kind, **{name: done.panels(name) for name in done.seen}},
+        "panels": {"kind": done.kind}
+        | {
+            name: {
+                "answers": dict(seen.answers),
+                "not_asked": seen.not_asked,
+                "chosen": dict(seen.chosen),
+                "top": dict(seen.top),
+                "rankings": dict(seen.of),
+                "mean_rank": {group: seen.ranks[group] / n for group, n in seen.of.items()},
+                "position": seen.position,
+                "impact": {row.count.category: None if row.ratio is None else float(row.ratio) for row in rows},
+            }
+            for name, seen in done.seen.items()
+            for rows in (done.impact[name].rows if name in done.impact else (),)
+        },
         "vocabulary": {
             "favourable": None,
             "attributes": sorted({c.attribute for c in done.claims}),

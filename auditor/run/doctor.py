@@ -17,7 +17,7 @@ from auditor.core.plan import Plan
 from auditor.core.protocols import Model
 from auditor.core.record.controls import PositiveControl
 from auditor.core.shown import cut_off, plural
-from auditor.core.types import Prompt, Request, Response, Usage
+from auditor.core.types import Answer, Prompt, Request, Response, Usage
 from auditor.measure.positive_control import alike, kind_of
 from auditor.models.budget import Budget, Price, estimated_tokens
 from auditor.models.client import Client
@@ -145,6 +145,7 @@ class _Examination:
         self.checks: list[Check] = []
         self.responses: list[Response] = []
         self.calls = self.repeated = 0
+        self.said: list[Answer | None] = []  # what the task reads in each response; None where no output came
         self.came = self.read = 0  # answers, and those that could be read
         self.judged: PositiveControl | None = None
         self.alike = False  # all answers are one
@@ -210,12 +211,16 @@ class _Examination:
 
     def answers(self, model: Model) -> None:
         """Whether the task can read what came back."""
-        came = [r for r in self.responses if r.output is not None]
-        read = [self.task.read(r.output or "", model.style) for r in came]
-        ok = [a for a in read if a.status == "ok"]
-        cut = sum(r.cut_off and a.status != "ok" for r, a in zip(came, read, strict=True))
+        self.said = [
+            None if r.output is None else replace(self.task.read(r.output, model.style), scores=r.scores)
+            for r in self.responses
+        ]
+        read = [(r, a) for r, a in zip(self.responses, self.said, strict=True) if a is not None]
+        came, ok = [r for r, _ in read], [a for _, a in read if a.status == "ok"]
+        cut = sum(r.cut_off and a.status != "ok" for r, a in read)
         self.came, self.read = len(came), len(ok)
-        values = ", ".join(sorted({_value(a.value) for a in ok})) or "none"
+        named = (", ".join(a.value) if isinstance(a.value, tuple) else str(a.value)[:40] for a in ok)
+        values = ", ".join(sorted({*named})) or "none"
         said = f"{len(ok)} of {plural(len(came), 'answer')} could be read ({values}){cut_off(cut)}"
         if ok:
             self.note("task prompt", "ok" if len(ok) == len(came) else "note", said)
@@ -232,22 +237,17 @@ class _Examination:
 
     def control(self, model: Model) -> None:
         """Whether the answers differ where they must, judged as in a run."""
-        task = self.task
-        read = [
-            None if r.output is None else replace(task.read(r.output, model.style), scores=r.scores)
-            for r in self.responses
-        ]
-        label = score_of(task)
-        kinds = {kind for a in read if a is not None and (kind := kind_of(a, label)) is not None}
-        came = sum(a is not None and a.status == "ok" for a in read)
-        self.alike = len({(a.status, a.value) for a in read if a is not None}) == 1 and came >= REPEATS
+        task, label = self.task, score_of(self.task)
+        read = [a for a in self.said if a is not None]
+        kinds = {kind for a in read if (kind := kind_of(a, label)) is not None}
+        self.alike = len({(a.status, a.value) for a in read}) == 1 and self.read >= REPEATS
         if not task.controls:
             self.note("positive control", "skipped", "the task brings no pairs of control texts")
             return
-        answers = [[] if a is None else [a] for a in (read[0], *read[REPEATS:])]
+        answers = [[] if a is None else [a] for a in (self.said[0], *self.said[REPEATS:])]
         pairs = list(zip(answers[::2], answers[1::2], strict=True))
         made = run_controls.judged(task, preparation.oracle_of(Plan(), task), self.responses[0].format, pairs)
-        self.judged = made = alike(made, kinds, came)
+        self.judged = made = alike(made, kinds, self.read)
         if made.seen:
             self.note("positive control", "ok", run_checks.pairs_said(made))
             return
@@ -257,7 +257,7 @@ class _Examination:
     def repeats(self, model: Model) -> None:
         """Whether one prompt got one answer."""
         outputs = [r.output for r in self.responses[:REPEATS] if r.output is not None]
-        texts, labels = len(set(outputs)), len({self.task.read(output, model.style).value for output in outputs})
+        texts, labels = len(set(outputs)), len({a.value for a in self.said[:REPEATS] if a is not None})
         said = f"one prompt, {plural(len(outputs), 'time')}: "
         declared = "; the adapter declares the model deterministic" if model.deterministic else ""
         if len(outputs) < 2:
@@ -310,7 +310,3 @@ class _Examination:
         cost = 1000 * price.usd(usage)
         dated = f" (list price of {price.as_of})" if price.as_of else ""
         self.note("price", "ok", f"about ${cost:.2f} for 1,000 such calls{dated}; plan an audit with --dry-run")
-
-
-def _value(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)[:40]

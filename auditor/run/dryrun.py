@@ -41,7 +41,6 @@ from auditor.run.state import State, Tally, silent
 
 if TYPE_CHECKING:
     from auditor.core.plan import Plan
-    from auditor.models.budget import Price
 
 R = TypeVar("R", ExpectedModel, ExpectedJudge)
 Checked = tuple[Case, Mapping[str, Check]]
@@ -164,7 +163,8 @@ class Ahead:
             parts.task.about(row.case.original.input)
             for name, n in row.counts.items():
                 counts[name] += n * row.weight
-            for attribute, carrier in {(v.attributes[0], carrier_of(v.edits)) for v in _alone(row)}:
+            alone = (v for v in row.asked if v.order == 1 and not is_beside(v))
+            for attribute, carrier in {(v.attributes[0], carrier_of(v.edits)) for v in alone}:
                 carried[attribute][carrier] += row.weight
             for variant in row.asked:
                 for one in prompts:
@@ -220,10 +220,6 @@ class Ahead:
                 seen[name] += 1
                 weights[name] += row.weight
         return {name: weights[name] / n for name, n in seen.items()}
-
-
-def _alone(row: Row) -> Iterator[Variant]:
-    return (v for v in row.asked if v.order == 1 and not is_beside(v))
 
 
 def _id(text: SourceText) -> str:
@@ -300,7 +296,11 @@ class _Prompts:
             canaries = min(CANARIES, round(cases)) * len(tally.formats) * CANARY_REPLICATES * times
             total_in += round(canaries * self.tokens / max(1.0, prompts))
             out += 0 if bare else round(canaries * out / max(1, calls))
-        price = _price(parts, tally.model)
+        price = parts.budget.price_of(tally.model)
+        if parts.plan.batch and parts.budget.price is None:
+            from auditor.models.batch import half
+
+            price = half(price)
         cost = None if price is None else price.usd(Usage(tokens_in=total_in, tokens_out=out))
         return ExpectedModel(
             prompts=round(prompts),
@@ -329,15 +329,6 @@ def _part(row: R, share: float) -> R:
     names = ("calls", "calls_canary", "tokens_in", "tokens_out", "pairs")
     fewer: dict[str, float | None] = {n: int(getattr(row, n) * share + 1e-6) for n in names if hasattr(row, n)}
     return replace(row, **fewer, cost_usd=None if row.cost_usd is None else row.cost_usd * share)
-
-
-def _price(parts: Parts, model: Model) -> Price | None:
-    price: Price | None = parts.budget.price_of(model)
-    if not parts.plan.batch or parts.budget.price is not None:
-        return price
-    from auditor.models.batch import half
-
-    return half(price)
 
 
 def _judge(parts: Parts, model: Model, compared: float, tallies: Sequence[Tally]) -> ExpectedJudge:
@@ -390,11 +381,6 @@ def planned(
     made = Ahead(prepare(plan, models=models, seeds=seeds)).narrowed
     tell_left_out(made.parts, observe)
     return made
-
-
-def estimate(parts: Parts) -> ExpectedTexts:
-    """Count the cases, prompts, calls, tokens and cost of a plan without asking anything."""
-    return Ahead(parts).expected()
 
 
 def dry_run(plan: Plan, *, observe: Observer = silent) -> ExpectedTexts:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from auditor.core.protocols import Model
 from auditor.core.record import RunRecord
 from auditor.core.record.measured import Claim
-from auditor.core.types import Answer, Case, Check, Finding, Prompt, Response, is_wording
+from auditor.core.types import Answer, Case, Check, Finding, is_wording
+from auditor.measure import findings
 from auditor.run.state import Answers, State, Tally
-from auditor.tasks.task import Task
 
 if TYPE_CHECKING:
     from auditor.models.pair_judge import PairJudge
@@ -63,19 +64,14 @@ def _first_text(answers: Sequence[Answer]) -> str | None:
     return next((str(a.value) for a in answers if a.status == "ok"), None)
 
 
-class FreeText(NamedTuple):
-    """What the answers came to: the claims, the findings, and the sections of the run record by their keys."""
-
-    claims: Sequence[Claim]
-    findings: list[Finding]
-    sections: dict[str, object]
+# What the answers came to: the claims, the findings, and the sections of the run record by their keys.
+FreeText = tuple[Sequence[Claim], list[Finding], dict[str, object]]
 
 
 def study(loop: State, claims: Sequence[Claim]) -> FreeText:
     """Findings and the section of the record; under other protocols than the default one figures, and no findings."""
-    made = _scores(loop, claims) if loop.parts.task.kind.number else _texts(loop)
-    seen = made.findings if loop.plan.protocol == "default" else []
-    return made._replace(findings=[dataclasses.replace(f, id=f"F{n:03d}") for n, f in enumerate(seen, 1)])
+    said, seen, sections = _scores(loop, claims) if loop.parts.task.kind.number else _texts(loop)
+    return said, findings.numbered(seen) if loop.plan.protocol == "default" else [], sections
 
 
 def pair_judge(loop: State, model: Model) -> PairJudge:
@@ -104,7 +100,6 @@ def pair_judge(loop: State, model: Model) -> PairJudge:
 
 def _scores(loop: State, claims: Sequence[Claim]) -> FreeText:
     """What may be said of amounts is said by the claims; the section says what they count in, and the noise."""
-    from auditor.measure import findings
     from auditor.measure.rates import noise_of_numbers
 
     task, observed = loop.parts.task, loop.observed
@@ -115,23 +110,22 @@ def _scores(loop: State, claims: Sequence[Claim]) -> FreeText:
         "noise": {t.model.name: noise_of_numbers(observed.table, t.model.name) for t in loop.tallies},
         "hidden": {"status": "not_tested", "reason": NOT_CONFIRMED},
     }
-    return FreeText(claims, findings.of_claims(claims, (observed.table, observed.directed)), {"scores": section})
+    return claims, findings.of_claims(claims, (observed.table, observed.directed)), {"scores": section}
 
 
 def _texts(loop: State) -> FreeText:
     """How texts are written and whether they can be told apart, as of recorded ones, and what changed pair by pair."""
     from auditor.contrib import free_text
-    from auditor.measure import findings
 
     changed, section = _pairs(loop)
     sections: dict[str, object] = {"generation_pairs": section}
     table = loop.observed.table
     if loop.plan.protocol != "default" or not len(table):
-        return FreeText([], changed, sections)
+        return [], changed, sections
     terms = [term.text for d in loop.parts.dictionaries for term in d.terms]
     studied = free_text.study(table, loop.question(), terms)
     sections["told_apart"] = [one.as_record() for one in studied.apart]
-    return FreeText(studied.claims, [*findings.of_claims(studied.claims, (table,)), *changed], sections)
+    return studied.claims, [*findings.of_claims(studied.claims, (table,)), *changed], sections
 
 
 def _pairs(loop: State) -> tuple[list[Finding], dict[str, object]]:
@@ -145,9 +139,7 @@ def _pairs(loop: State) -> tuple[list[Finding], dict[str, object]]:
     judge = loop.judge
     if judge is not None and not judge.trusted:
         wrong = ("not tested: the judge got too few of its control pairs right",)
-        rows = [
-            dataclasses.replace(row, p_value=None, notes=wrong) if row.metric == "preference" else row for row in rows
-        ]
+        rows = [replace(row, p_value=None, notes=wrong) if row.metric == "preference" else row for row in rows]
     rows = text_pairs.decide(rows)
     section = {
         "alpha": text_pairs.ALPHA,
@@ -157,7 +149,7 @@ def _pairs(loop: State) -> tuple[list[Finding], dict[str, object]]:
         "judge": {"status": "not_tested", "reason": "no judge was named (--judge)"}
         if judge is None
         else judge.as_record(priced=loop.parts.budget.priced(judge.model)),
-        "rows": [row.as_record() for row in rows],
+        "rows": rows,
         "hidden": {"status": "not_tested", "reason": NOT_CONFIRMED},
     }
     return text_pairs.findings(rows), section
@@ -177,7 +169,9 @@ def opinion(record: RunRecord, evidence: Evidence, variant_id: str, model: str, 
     task, labels = load("judge"), []
     # Texts that differ in the white space around them are one question.
     for name, prompt in asked if len(asked) == 2 else 2 * asked:
-        labels.append(_label(task, prompt, next((r for r in evidence.responses(name) if r.model == judge), None)))
+        output = next((r.output for r in evidence.responses(name) if r.model == judge), None)
+        answer = task.read(output or "", "chat" if prompt.text is None else "text")
+        labels.append(None if answer.value is None else str(answer.value))
     preference = count(labels[0], labels[1], Tallied())
     said = "prefers neither" + ("" if set(labels) == {"equal"} else ": its choice moved with the order")
     if preference is None:
@@ -189,10 +183,3 @@ def opinion(record: RunRecord, evidence: Evidence, variant_id: str, model: str, 
         for (first, second), label in zip(ORDERS, labels, strict=True)
     )
     return f"judge {judge}: {said} (original first: {', variant first: '.join(chosen)}; {', '.join(dict(asked))})"
-
-
-def _label(task: Task, prompt: Prompt, came: Response | None) -> str | None:
-    if came is None or came.output is None:
-        return None
-    read = task.read(came.output, "chat" if prompt.text is None else "text")
-    return str(read.value) if read.status == "ok" else None

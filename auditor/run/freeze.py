@@ -94,10 +94,11 @@ def freeze(
     }
     if expected:
         body["expected"] = expected
-    return body | {"sha256": digest(_plain(body))}
+    return body | {"sha256": digest(plain(body))}
 
 
-def _plain(value: object) -> Any:
+def plain(value: object) -> Any:
+    """``value`` as JSON has it."""
     return json.loads(json.dumps(value, sort_keys=True, allow_nan=False))
 
 
@@ -130,7 +131,7 @@ def load(path: Path) -> Frozen:
     for name in sorted({*made.settings, *made.unset}):
         if made.kind == TEXTS and name not in Plan.settings():  # what rows have, `auditor.tables` knows
             raise DataFileError(f"{path}: plan: unknown setting {name!r}")
-    if digest(_plain({k: v for k, v in body.items() if k != "sha256"})) != made.sha256:
+    if digest(plain({k: v for k, v in body.items() if k != "sha256"})) != made.sha256:
         raise DataFileError(
             f"{path}: the file was changed after it was frozen (its sha256 does not match). Freeze a new plan with: "
             "audit plan freeze; or add flags to --plan, which are recorded as deviations"
@@ -176,7 +177,7 @@ def _different(prefix: str, planned: Mapping[str, Any], actual: Mapping[str, Any
     return [
         {"what": f"{prefix}{name}", "planned": planned.get(name), "actual": actual.get(name)}
         for name in sorted({*planned, *actual})
-        if _plain(planned.get(name)) != _plain(actual.get(name))
+        if plain(planned.get(name)) != plain(actual.get(name))
     ]
 
 

@@ -13,6 +13,7 @@ from auditor.contrib.hinter import joint_first
 from auditor.core.errors import PluginError, UserError
 from auditor.core.protocols import Observer, Suite
 from auditor.core.types import Answer, Case, Check, Progress, Prompt, Request, Variant, Verdict
+from auditor.measure.interactions import mark_hidden
 from auditor.measure.intervals import mean_interval
 from auditor.measure.observations import Arm
 from auditor.run import free, run_controls
@@ -54,7 +55,7 @@ class Loop(State):
                 await self._round(cases, checks, rounds.lines)
         finally:
             rounds.close()
-        await run_controls.canaries(self, {}, ())
+        await run_controls.canaries(self, end=True)
         await run_controls.positive_control(self)
         done = self._generated
         self.observe(Progress(phase="generate", done=done, planned=done))
@@ -73,7 +74,7 @@ class Loop(State):
         verdicts: list[Verdict] = []
         await together(self._question(t, cases, checks, prompts, verdicts) for t in self.tallies)
         self.parts.suite.tell(sorted(verdicts, key=lambda v: (v.case_id, v.variant_id, v.model, v.format)))
-        await run_controls.canaries(self, prompts, cases)
+        await run_controls.canaries(self, end=False)
         if self.until is not None:
             self.until.look()
         await asyncio.sleep(0)
@@ -124,6 +125,7 @@ class Loop(State):
         self._require_scores(tally, answers)
         if self.until is not None:
             self.until.leave(cases, checks, prompts, answers)
+        run_controls.begin_canaries(self, tally, cases, prompts, answers)
         for case in cases:
             for name in tally.formats:
                 judged = self._judge(tally, case, name, answers[name], checks)
@@ -143,18 +145,15 @@ class Loop(State):
         start: int = 0,
     ) -> None:
         """Ask one model about ``variants`` in its formats and put what it said into ``answers``."""
-        keys: list[tuple[str, str]] = []
-        requests: list[Request] = []
-        for variant in variants:
-            for name in tally.formats:
-                prompt = prompts.get((variant.id, name))
-                if prompt is None:
-                    continue
-                for replicate in range(start, 1 if variant.id in once else tally.replicates):
-                    keys.append((variant.id, name))
-                    requests.append(Request(prompt=prompt, replicate=replicate, variant_id=variant.id))
-        for (variant_id, name), response in zip(keys, await self.responses(tally, requests), strict=True):
-            answers[name][variant_id].append(self.answer(tally, response))
+        asked = [
+            (answers[name][variant.id], Request(prompt=prompt, replicate=k, variant_id=variant.id))
+            for variant in variants
+            for name in tally.formats
+            if (prompt := prompts.get((variant.id, name))) is not None
+            for k in range(start, 1 if variant.id in once else tally.replicates)
+        ]
+        for own, answer in await self.ask(tally, asked):
+            own.append(answer)
         self._progress(tally)
 
     def _judge(
@@ -165,14 +164,13 @@ class Loop(State):
         shapes = {v.id: self.observed.shape(v) for v in case.variants}
         came = _present(case, answers)
         compared = {i: own for i, own in came.items() if i not in shapes or shapes[i].kind != "wording"}
-        said = self.parts.oracle.judge(case, compared)
         self.observed.take(came, **where)
         judged: list[Verdict] = []
-        for verdict, is_hidden in zip(said, hidden(case, said, checks), strict=True):
+        for verdict in mark_hidden(case, self.parts.oracle.judge(case, compared), checks):
             placebo = shapes[verdict.variant_id].arm == Arm.PLACEBO
             # Order 0: no group changed. ``attributes`` are those whose edits a placebo copies.
             order = 0 if placebo else verdict.order
-            verdict = dataclasses.replace(verdict, hidden=is_hidden, order=order, model=tally.model.name, format=name)
+            verdict = dataclasses.replace(verdict, order=order, model=tally.model.name, format=name)
             self.observed.judge(verdict)
             if not placebo and checks[verdict.variant_id].status != "invalid":
                 judged.append(verdict)
@@ -221,48 +219,34 @@ def source(parts: Parts) -> Source:
     return (actors if engine else processes)(parts, int(n))
 
 
-def hidden(case: Case, verdicts: Sequence[Verdict], checks: Mapping[str, Check]) -> list[bool | None]:
-    """Return the ``hidden`` of each verdict (`mark_hidden`); most cases have no joint violation."""
-    if any(v.order > 1 and v.outcome == "violation" for v in verdicts):
-        from auditor.measure.interactions import mark_hidden
-
-        return [v.hidden for v in mark_hidden(case, verdicts, checks)]
-    return [
-        False if v.order > 1 and v.outcome == "pass" and checks[v.variant_id].status != "invalid" else None
-        for v in verdicts
-    ]
-
-
 class Figures:
     """The measures that a suite brings: a mean over cases for each model and format."""
 
     def __init__(self, suite: Suite) -> None:
         self._suite = suite
-        self._values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-        self._asked: dict[tuple[str, str], int] = defaultdict(int)
+        self._measured: dict[tuple[str, str], list[Mapping[str, float | None]]] = defaultdict(list)  # of each case
 
     def take(self, case: Case, answers: Mapping[str, Sequence[Answer]], *, model: str, format: str) -> None:
         """Measure one case."""
         if not self._suite.figures:
             return
-        self._asked[model, format] += 1
-        known = {figure.name for figure in self._suite.figures}
-        for name, value in self._suite.measure(case, answers).items():
+        known, measured = {figure.name for figure in self._suite.figures}, self._suite.measure(case, answers)
+        for name, value in measured.items():
             if name not in known or (value is not None and not math.isfinite(value)):
                 raise PluginError(f"suite {self._suite.name!r} measured {name!r} of {case.id} as {value!r}")
-            if value is not None:
-                self._values[model, format, name].append(float(value))
+        self._measured[model, format].append(measured)
 
     def rows(self) -> list[dict[str, str | int | float | None]]:
         """Rows for ``run.json``; no limits where fewer than two cases or only equal ones came."""
         rows: list[dict[str, str | int | float | None]] = []
-        for (model, format), asked in self._asked.items():
+        for (model, format), every in self._measured.items():
             for figure in self._suite.figures:
-                values = self._values[model, format, figure.name]
+                values = [float(value) for own in every if (value := own.get(figure.name)) is not None]
                 mean, low, high = mean_interval(values) if values else (None, -math.inf, math.inf)
                 rows.append(
                     {"figure": figure.name, "what": figure.what, "model": model, "format": format, "value": mean}
                     | {"low": low if math.isfinite(low) else None, "high": high if math.isfinite(high) else None}
-                    | {"cases": len(values), "left_out": asked - len(values), "method": "mean over cases, t interval"}
+                    | {"cases": len(values), "left_out": len(every) - len(values)}
+                    | {"method": "mean over cases, t interval"}
                 )
         return rows

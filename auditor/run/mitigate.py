@@ -8,7 +8,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -17,18 +16,16 @@ from auditor.core.errors import ConfigError, RunFolderError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Observer
 from auditor.core.shown import plural
-from auditor.core.types import FORMAT_VERSION, Answer, Case, Check, Response
+from auditor.core.types import FORMAT_VERSION, Case, Check, Response
 from auditor.measure.answer_quality import gold_summary
 from auditor.measure.mitigation import UNMITIGATED, Mitigated, compare
-from auditor.measure.observations import STATUSES, Observations
 from auditor.models.budget import BOOK, Budget
-from auditor.models.client import definitive
 from auditor.report import run_checks
 from auditor.run import mitigations
-from auditor.run.audit import plan_record, require_same_inputs, run_sync, to_record
+from auditor.run.audit import plan_record, recalled, require_same_inputs, run_sync, to_record
 from auditor.run.loop import Loop
 from auditor.run.mitigations import Mitigation
-from auditor.run.preparation import Parts, budget_of, formats_for, prepare
+from auditor.run.preparation import Parts, formats_for, prepare
 from auditor.run.result import settle
 from auditor.run.stages import StoredCases
 from auditor.run.state import silent
@@ -150,7 +147,7 @@ def prepare_trial(path: Path, asked: Asked) -> Prepared:
         raise ConfigError(
             f"--max-calls {plan.max_calls} is not enough for one text under each of {len(chosen)} prompts."
         )
-    budget, redact = budget_of(plan), mitigations.redactor(base.dictionaries)
+    budget, redact = Budget(**plan.limits), mitigations.redactor(base.dictionaries)
     share = max(1, plan.concurrency // len(chosen))
     arms = []
     for one in chosen:
@@ -225,13 +222,14 @@ async def _try(prepared: Prepared, root: Path, observe: Observer) -> Trial:
     loops = await asyncio.gather(*(_ask(one, parts, root, prepared, observe) for one, parts in prepared.arms))
     arms = [(one, *asked) for (one, _), asked in zip(prepared.arms, loops, strict=True)]
     labels = {case.id: case.label for case, _ in prepared.cases if case.label is not None}
-    read = {case: base.task.read(label, "text").value for case, label in labels.items()}
-    golds = {case: value for case, value in read.items() if value is not None}
-    unknown = run_checks.golds(gold_summary({case: (label, case in golds) for case, label in labels.items()}))
-    table = Observations()
-    _add(table, first.observed.table, UNMITIGATED, name)
-    for one, loop, _ in arms:
-        _add(table, loop.observed.table, one.name, name)
+    read = {label: base.task.read(label, "text").value for label in labels.values()}
+    golds = {case: value for case, label in labels.items() if (value := read[label]) is not None}
+    unknown = run_checks.golds(gold_summary(labels.values(), lambda label: read[label] is not None))
+    tables = {UNMITIGATED: first.observed.table} | {one.name: loop.observed.table for one, loop, _ in arms}
+    # Cases come in one order: of a run that a limit ended, the versions are the first ones of the others.
+    table = max(tables.values(), key=lambda own: own.versions).bare()
+    for prompt, own in tables.items():
+        table.take(own, model=name, format=prompt)
     question = first.question()
     graded = {one.name for one, *_ in arms} | {UNMITIGATED} if prepared.format in question.graded else set()
     question = dataclasses.replace(question, graded=frozenset(graded))
@@ -250,13 +248,11 @@ async def _try(prepared: Prepared, root: Path, observe: Observer) -> Trial:
 async def _ask(one: Mitigation, parts: Parts, root: Path, prepared: Prepared, observe: Observer) -> tuple[Loop, Path]:
     """One run under a changed prompt, in a folder of its own; where that is there already, the rest of it."""
     made = plan_record(parts) | {"mitigation": {"of": prepared.folder.id, "name": one.name, "what": one.what}}
-    begun = [plan.parent for plan in root.glob(f"*/{PLAN}") if _name_of(plan) == one.name]
+    plans = root.glob(f"*/{PLAN}")
+    begun = [plan.parent for plan in plans if read_json(plan).get("mitigation", {}).get("name") == one.name]
     with RunFolder.open(begun[0], write=True) if begun else RunFolder.create(root, made) as folder:
         require_same_inputs(folder.plan, made)
-        for _ in folder.recall(definitive):
-            pass
-        answered: Any = {model.name: folder.answers(model.name) for model in parts.models}
-        loop = Loop(parts, folder, observe=observe, answered=answered)
+        loop = Loop(parts, folder, observe=observe, answered=recalled(folder, parts))
         parts.budget.keep(folder.path / BOOK)
         try:
             await to_record(loop, alone=False)
@@ -264,42 +260,6 @@ async def _ask(one: Mitigation, parts: Parts, root: Path, prepared: Prepared, ob
             parts.budget.close()
         settle(folder)
         return loop, folder.path
-
-
-def _name_of(plan: Path) -> str:
-    return str(read_json(plan).get("mitigation", {}).get("name", ""))
-
-
-def _add(to: Observations, table: Observations, prompt: str, model: str) -> None:
-    """Add the answers of ``table`` as those to ``prompt``; versions that are there already get no second row."""
-    columns = table.columns()
-    to.sources |= table.sources
-    there = to.columns().version_text.tolist()
-    known = {(to.texts.values[text], to.name(row)): row for row, text in enumerate(there)}
-    groups, rows = table.version_groups().tolist(), []
-    for row, (text, shape, place) in enumerate(
-        zip(*(c.tolist() for c in (columns.version_text, columns.version_shape, columns.version_place)), strict=True)
-    ):
-        key = (table.texts.values[text], table.name(row))
-        if key not in known:
-            named = table.groups.values[groups[row]]
-            known[key] = to.shape(key[0], table.shapes.values[shape], key[1], named, place=place)
-        rows.append(known[key])
-    for row, answers in _answers(table).items():
-        to.answers(rows[row], model=model, format=prompt, answers=answers)
-
-
-def _answers(table: Observations) -> dict[int, list[Answer]]:
-    """The answers to each version, as they were added."""
-    columns = table.columns()
-    out: dict[int, list[Answer]] = {}
-    answers = (columns.version, columns.status, columns.label, columns.score)
-    for version, status, label, score in zip(*(one.tolist() for one in answers), strict=True):
-        number = None if score != score else score
-        said = STATUSES[status]
-        value = None if said != "ok" else table.labels.values[label] if label >= 0 else number
-        out.setdefault(version, []).append(Answer(status=said, value=value, number=number if label >= 0 else None))
-    return out
 
 
 def _spent(one: Mitigation, loop: Loop, path: Path) -> Spent:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from array import array
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from auditor.core.plan import Plan
 from auditor.core.types import Answer, Case, Variant, Verdict
 from auditor.measure.claims import Question
 from auditor.measure.comparison import Side
+from auditor.measure.interactions import smaller
 from auditor.measure.observations import Arm, Observations, Shape, place_of, shape_of
 from auditor.measure.rates import VIOLATION
 from auditor.measure.text_metrics import Measured, Metrics
@@ -25,14 +26,6 @@ from auditor.store.index import short
 from auditor.tasks.task import Task
 
 KEPT_SHAPES = 50_000  # combinations of edits whose shape is remembered
-ORIGINAL = shape_of(())
-
-
-class Row(NamedTuple):
-    """Where a version of this round stands."""
-
-    table: Observations
-    row: int
 
 
 class Observed:
@@ -45,7 +38,7 @@ class Observed:
         for name in models:
             self.table.models.of(name)
         self._score_of, self._parts = score_of, parts
-        self._rows: dict[str, Row] = {}  # of the versions of this round, by variant id
+        self._rows: dict[str, tuple[Observations, int]] = {}  # of the versions of this round, by variant id
         self._shapes: dict[tuple[object, ...], Shape] = {}
 
     @cached_property
@@ -57,36 +50,39 @@ class Observed:
         """A round is over: no more answers to its versions come."""
         self._rows.clear()
 
-    def add(self, case: Case, valid: Container[str]) -> list[Shape]:
-        """Add the versions of a case, those of its variants that are ``valid`` in their table; gives their shapes."""
+    def add(self, case: Case, valid: Container[str]) -> None:
+        """Add the versions of a case, those of its variants that are ``valid`` in their table."""
         table = self.directed if case.sampling == "directed" else self.table
-        shapes = [self.shape(v) for v in case.variants]
         if case.label is not None:
             table.golds[table.texts.of(case.id)] = case.label
         if case.source is not None:
             table.sources[case.id] = case.source
         by_choices = {v.choices: v.id for v in case.variants} if self._parts else {}
-        for variant, shape in zip((case.original, *case.variants), (ORIGINAL, *shapes), strict=True):
+        for variant in (case.original, *case.variants):
+            shape = self.shape(variant)
             kept = variant is case.original or variant.id in valid
             if kept or table is self.table:
                 place = table if kept else self.discarded
                 groups = tuple(variant.groups.items())
-                parts = _parts_of(variant, by_choices) if self._parts else []
+                # The ids of the versions of one attribute that a joint one is put together from.
+                alone = itertools.islice(smaller(variant), variant.order) if self._parts else ()
+                parts = [by_choices[one] for one in alone if one in by_choices]
                 at = place_of(variant.edits, case.original.input)
                 row = place.shape(case.id, shape, variant.id, groups, parts, at)
-                self._rows[variant.id] = Row(place, row)
-        return shapes
+                self._rows[variant.id] = place, row
 
     def take(self, answers: Mapping[str, Sequence[Answer]], *, model: str, format: str) -> None:
         """Add what one model answered to the variants of one case in one format."""
         for variant_id, own in answers.items():
-            if (place := self._rows.get(variant_id)) is not None:
-                place.table.answers(place.row, model=model, format=format, answers=own, score_of=self._score_of)
+            if variant_id in self._rows:
+                table, row = self._rows[variant_id]
+                table.answers(row, model=model, format=format, answers=own, score_of=self._score_of)
 
     def judge(self, verdict: Verdict) -> None:
         """Add what the oracle said."""
-        if (place := self._rows.get(verdict.variant_id)) is not None:
-            place.table.judge(place.row, verdict)
+        if verdict.variant_id in self._rows:
+            table, row = self._rows[verdict.variant_id]
+            table.judge(row, verdict)
 
     def measure(self, measured: Mapping[str, Measured], *, model: str, format: str) -> None:
         """Add what the free answers of one model to the variants of one case came to."""
@@ -100,13 +96,8 @@ class Observed:
             self.metrics.prefer(row, model, format, value)
 
     def _drawn(self, variant_id: str) -> int | None:
-        place = self._rows.get(variant_id)
-        return place.row if place is not None and place.table is self.table else None
-
-    def values(self, variant_id: str, model: str, format: str) -> list[object]:
-        """The answers of this round to one version that could be read."""
-        place = self._rows.get(variant_id)
-        return [] if place is None else place.table.values(place.row, model, format)
+        table, row = self._rows.get(variant_id, (None, 0))
+        return row if table is self.table else None
 
     def verdicts(self, models: Iterable[str]) -> Iterator[Verdict]:
         """All verdicts of the run on valid variants, model by model; placebos after the others."""
@@ -137,14 +128,6 @@ class Observed:
                 self._shapes.clear()
             shape = self._shapes[key] = shape_of(variant.edits)
         return shape
-
-
-def _parts_of(variant: Variant, by_choices: Mapping[frozenset[Any], str]) -> list[str]:
-    """The ids of the versions of one attribute that a joint one is put together from."""
-    if variant.order < 2:
-        return []
-    alone = [frozenset(c for c in variant.choices if c[0] == name) for name in variant.attributes]
-    return [by_choices[one] for one in alone if one in by_choices]
 
 
 def outcomes(task: Task, counts: Mapping[str, int]) -> tuple[str, ...]:
@@ -193,13 +176,9 @@ def side(path: Path) -> Side:
         valid = {v.id for v in case.variants if (c := checks.get(v.id)) is None or c.status != "invalid"}
         observed.add(case, valid)
         if case.sampling != "directed":
-            keys.extend(_key(case, v) for v in (case.original, *case.variants) if v is case.original or v.id in valid)
+            for v in (case.original, *(v for v in case.variants if v.id in valid)):
+                text = v.input if isinstance(v.input, str) else json.dumps(dict(v.input), sort_keys=True)
+                keys.append(short(f"{case.id}\0{text}"))
     for verdict in folder.verdicts():
         observed.judge(verdict)
     return Side(folder.run(), observed.table, np.array(keys, dtype=np.uint64))
-
-
-def _key(case: Case, variant: Variant) -> int:
-    value = variant.input
-    text = value if isinstance(value, str) else json.dumps(dict(value), sort_keys=True)
-    return short(f"{case.id}\0{text}")

@@ -7,14 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 from random import Random
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from auditor.core.errors import ConfigError
-from auditor.core.types import Case, Check, Message, Prompt, Response, Variant
-from auditor.models.attempts import unanswered
+from auditor.core.types import Answer, Case, Check, Message, Prompt, Variant
 from auditor.run.rounds import is_placebo
 from auditor.tasks import Reader, Task, load
-from auditor.tasks.answers import Alone, after_reasoning
+from auditor.tasks.answers import Alone, Style, after_reasoning
 from auditor.tasks.phrases import normalise
 from auditor.tasks.schema import Format
 from auditor.text.languages import ENGLISH, Choose
@@ -35,6 +34,21 @@ class Panel(NamedTuple):
     prompt: Prompt
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class SideBySide(Task):
+    """A task about several candidates at once: an answer is one of `FIRST`, `SECOND`, `TIE`, or numbers in order."""
+
+    def read(self, output: str, style: Style = "chat", format: str | None = None) -> Answer:
+        """Which candidate is named, or all of them, the best first."""
+        answer = self.reader.read(output)
+        if self.default_format == CHOICE:
+            return answer
+        order = read_ranking(output)
+        if order is not None:
+            return Answer(status="ok", value=tuple(map(str, order)))
+        return Answer(status="refused" if answer.status == "refused" else "unparsed", reason=answer.reason)
+
+
 def task_of(name: str, candidates: int) -> Task:
     """The task ``name``, asked about several candidates at once."""
     task = load(name)
@@ -53,17 +67,18 @@ def task_of(name: str, candidates: int) -> Task:
     wish = said.number if task.kind.number else said.good.replace("{good}", str(task.favourable))
     answers = {label: (*getattr(said, label), *getattr(english, label)) for label in (FIRST, SECOND, TIE)}
     names = {normalise(alias): label for label, aliases in answers.items() for alias in aliases}
-    return dataclasses.replace(
-        task,
-        labels=tuple(answers),
-        favourable=None,
-        examples=(),
-        controls=(),
-        formats=MappingProxyType({_order(kind, at): form for at in range(candidates)}),
-        default_format=kind,
-        reader=(Reader if said is english else Alone)(names=MappingProxyType(names)),
-        question=said.question.replace("{wish}", wish),
-    )
+    own: dict[str, Any] = {f.name: getattr(task, f.name) for f in dataclasses.fields(Task)}
+    own |= {
+        "labels": tuple(answers),
+        "favourable": None,
+        "examples": (),
+        "controls": (),
+        "formats": MappingProxyType({_order(kind, at): form for at in range(candidates)}),
+        "default_format": kind,
+        "reader": (Reader if said is english else Alone)(names=MappingProxyType(names)),
+        "question": said.question.replace("{wish}", wish),
+    }
+    return SideBySide(**own)
 
 
 def _order(kind: str, at: int) -> str:
@@ -83,12 +98,12 @@ def asked(task: Task, format: str, shown: Sequence[Variant]) -> Prompt:
     return Prompt(format=format, messages=(*system, Message(role="user", content=content)))
 
 
-def read_ranking(output: str, n: int | None = None) -> tuple[int, ...] | None:
-    """The places 0 to n − 1 in the order of ``output``; None where it does not name each number from 1 to n once."""
+def read_ranking(output: str) -> tuple[int, ...] | None:
+    """The places from 0 on in the order of ``output``; None where it does not name each number from 1 on once."""
     lines = [line for line in after_reasoning(output).splitlines() if line.strip()]
     for text in (" ".join(lines), *(lines[-1:])):
         places = [int(number) - 1 for number in re.findall(r"\d{1,3}", text)]
-        if places and sorted(places) == list(range(n or len(places))):
+        if places and sorted(places) == list(range(len(places))):
             return tuple(places)
     return None
 
@@ -124,14 +139,8 @@ def panels(
     return out
 
 
-def read(kind: str, task: Task, panel: Panel, response: Response) -> tuple[str, tuple[int, ...] | None]:
-    """What became of an answer, and the places that it names, the best first; all of them for a tie."""
-    if response.error is not None:
-        return unanswered(response.error).status, None
-    answer = task.reader.read(response.output or "")
-    if kind == RANKING:
-        order = read_ranking(response.output or "", len(panel.shown))
-        return ("ok", order) if order is not None else ("refused" if answer.status == "refused" else "unparsed", None)
-    if answer.status != "ok":
-        return answer.status, None
-    return "ok", {FIRST: (0,), SECOND: (1,), TIE: (0, 1)}[str(answer.value)]
+def order_in(answer: Answer, candidates: int) -> tuple[int, ...] | None:
+    """The places that an answer names, the best first; all of them for a tie; None where it names not all."""
+    if isinstance(answer.value, tuple):
+        return tuple(map(int, answer.value)) if len(answer.value) == candidates else None
+    return {FIRST: (0,), SECOND: (1,), TIE: (0, 1)}.get(str(answer.value))

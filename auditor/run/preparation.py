@@ -11,7 +11,6 @@ from auditor.core.errors import ConfigError
 from auditor.core.plan import SUITES as OWN
 from auditor.core.plan import Plan, of_package
 from auditor.core.protocols import Gate, Model, Observer, Oracle, PlaceboMaker, Suite
-from auditor.core.record.measured import Gold
 from auditor.core.registry import MODELS, ORACLES
 from auditor.core.shared_plan import EVERY, ServerSettings, SharedPlan
 from auditor.core.types import Case, Check, Progress, Prompt, SourceText
@@ -116,27 +115,23 @@ def prepare(
         _require_talks(plan, task, models)
     oracle = oracle_of(plan, task)
     judge = _judge(plan, task) if need_models else None
-    budget = budget_of(plan)
+    budget = Budget(**plan.limits)
     if plan.max_cost is not None:
         for model in (*models, *filter(None, [judge])):
             budget.require_price(model)
     return Parts(
         plan=plan,
         task=task,
-        suite=made.suite,
-        gate=made.gate,
+        **made._asdict(),
         oracle=oracle,
         models=list(models),
         budget=budget,
         cache=Cache() if plan.cache and not plan.redact and any(m.cacheable for m in models) else None,
-        seeds=made.seeds,
         dictionaries=() if plan.protocol == "hinter" else chosen,
         texts=texts,
         judge=judge,
-        placebos=made.placebos,
         open=typed if slow and not typed.full_plan and plan.as_dict() != typed.as_dict() else None,
         facts=facts,
-        parser=made.parser,
     )
 
 
@@ -149,16 +144,7 @@ def remade(parts: Parts, *, plan: Plan | None = None, texts: Sequence[SourceText
     else:
         ordered = shuffled(chosen, plan.seed) if plan.until_decided else chosen
         made = stages(plan, parts.task, ordered, facts, parts.parser)
-    return dataclasses.replace(
-        parts,
-        plan=plan,
-        texts=chosen,
-        facts=facts,
-        suite=made.suite,
-        gate=made.gate,
-        placebos=made.placebos,
-        seeds=made.seeds,
-    )
+    return dataclasses.replace(parts, plan=plan, texts=chosen, facts=facts, **made._asdict())
 
 
 def left_out(parts: Parts) -> list[str]:
@@ -173,8 +159,9 @@ def left_out(parts: Parts) -> list[str]:
     seeds = parts.facts.get("seeds", {})
     if gone := run_checks.dropped(seeds.get("skipped"), seeds.get("repeated")):
         said.append(f"Left out of {seeds['source']}: {gone}.")
-    if parts.task.labels and (unknown := run_checks.golds(gold_of(parts.task, parts.texts), parts.task.labels)):
-        said.append(unknown)
+    if parts.task.labels:
+        gold = gold_summary((t.label for t in parts.texts), lambda label: parts.task.read(label, "text").status == "ok")
+        said += filter(None, [run_checks.golds(gold, parts.task.labels)])
     if plan.labels and any(model.style == "chat" for model in parts.models):
         said.append(
             "A plain prompt asks for your labels. A task file asks in your own words: audit list tasks new NAME."
@@ -204,23 +191,12 @@ def tell_left_out(parts: Parts, observe: Observer) -> None:
         observe(Progress(phase="plan", done=0, message=line))
 
 
-def gold_of(task: Task, texts: Iterable[SourceText]) -> Gold:
-    """Count the gold labels of ``texts``, and those that name a label of the task."""
-    known = {label: task.read(label, "text").status == "ok" for label in {t.label for t in texts} if label is not None}
-    return gold_summary({text.id: (text.label, known.get(text.label or "", False)) for text in texts})
-
-
 def tell_proxies(models: Iterable[Model | None], observe: Observer) -> None:
     """Say which models are asked through a proxy of the environment."""
     for model in models:
         if model is not None and model.proxy:
             said = f"{model.name} is asked through the proxy {model.proxy} of the environment; NO_PROXY leaves it out"
             observe(Progress(phase="plan", done=0, message=said))
-
-
-def budget_of(plan: SharedPlan) -> Budget:
-    """What the limits and prices of ``plan`` come to."""
-    return Budget(**plan.limits)
 
 
 def _brought(plan: Plan, suite: own_pairs.Pairs, facts: dict[str, Any]) -> Stages:

@@ -6,6 +6,7 @@ import dataclasses
 import html
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from auditor.core.shown import plural
 from auditor.core.types import Finding, SourceText
 from auditor.core.verdict import Verdict, verdict
 from auditor.run import again
-from auditor.run.audit import plan_record, require_same_inputs, run_audit, run_sync
+from auditor.run.audit import plan_record, recalled, require_same_inputs, run_audit, run_sync
 from auditor.run.dryrun import planned
 from auditor.run.loop import Loop
 from auditor.run.preparation import FEW, Parts, prepare
@@ -37,7 +38,7 @@ class Result:
     """One finished audit: the typed record ``run``, its folder if one was written, access by id, verdicts."""
 
     def __init__(
-        self, run: RunRecord, *, path: Path | None, evidence: Any, verdicts: Sequence[Any] | Callable[[], Iterable[Any]]
+        self, run: RunRecord, *, path: Path | None, evidence: Any, verdicts: Callable[[], Iterable[Any]]
     ) -> None:
         self.run, self.path, self.evidence = run, path, evidence
         self._verdicts = verdicts
@@ -47,12 +48,10 @@ class Result:
         """The run record as plain data: what ``run.json`` holds."""
         return self.run.raw
 
-    @property
+    @cached_property
     def verdicts(self) -> tuple[Any, ...]:
         """Every judgement, as `auditor.core.types.Verdict`."""
-        if not isinstance(self._verdicts, tuple):
-            self._verdicts = tuple(self._verdicts() if callable(self._verdicts) else self._verdicts)
-        return self._verdicts
+        return tuple(self._verdicts())
 
     @property
     def complete(self) -> bool:
@@ -167,15 +166,8 @@ def in_folder(
 
 async def go_on(folder: RunFolder, parts: Parts, observe: Observer) -> Result:
     """Finish the run of ``folder``; earlier answers are used, and nothing is asked again."""
-    from auditor.models.client import definitive
-    from auditor.store.redact import readable
-
     require_same_inputs(folder.plan, plan_record(parts))
-    for response in folder.recall(lambda r: definitive(r) and readable(r)):
-        if not response.cached:
-            parts.budget.charge(calls=1, usd=response.cost_usd or 0.0)
-    answered: Any = {model.name: folder.answers(model.name) for model in parts.models}
-    return await _run(folder, parts, observe, answered)
+    return await _run(folder, parts, observe, recalled(folder, parts))
 
 
 def settle(folder: RunFolder) -> Result:

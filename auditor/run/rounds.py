@@ -10,14 +10,14 @@ from random import Random
 from types import MappingProxyType
 from typing import Any
 
+from auditor.core.errors import PluginError
 from auditor.core.plan import Plan
-from auditor.core.protocols import Gate, PlaceboMaker
+from auditor.core.protocols import Gate, PlaceboMaker, Suite
 from auditor.core.types import Case, Check, Edit, Variant, draws_of
 from auditor.perturb.edits import apply, overlap, span_of
 from auditor.perturb.name_lines import line_end
 from auditor.perturb.neutral_edits import is_irrelevant, unframed, worded
 from auditor.run.preparation import Parts
-from auditor.run.stages import StoredCases
 
 ROUND = 64  # seeds per round
 FEW = 8  # seeds per round where the answers are looked at between rounds
@@ -46,10 +46,7 @@ class Source:
         cases = suite.ask(self.size(), rng)
         if not cases:
             return (), {}
-        checks = {} if suite.checks is None else suite.checks  # one may be empty until it is asked
-        if isinstance(suite, StoredCases):
-            return cases, {v.id: checks[v.id] for case in cases for v in case.variants}
-        return gated(parts.plan, cases, parts.gate, parts.placebos, checks)
+        return gated(parts.plan, cases, parts.gate, parts.placebos, suite)
 
     def size(self) -> int:
         """Return the number of seeds of the next round: few in the first, where a model that cannot be read stops."""
@@ -66,7 +63,7 @@ class Source:
 
 
 def gated(
-    plan: Plan, cases: Sequence[Case], gate: Gate | None, placebos: PlaceboMaker | None, checks: Mapping[str, Check]
+    plan: Plan, cases: Sequence[Case], gate: Gate | None, placebos: PlaceboMaker | None, suite: Suite
 ) -> tuple[Sequence[Case], dict[str, Check]]:
     """Cases with their placebo variants and further wordings, and the check of every variant."""
     # Directed cases of texts enter no rate, so they have no placebos either.
@@ -74,7 +71,11 @@ def gated(
     if controlled:
         cases = [with_placebos(c, placebos, per_seed=plan.per_seed, seed=plan.seed) for c in cases]
     if gate is None:
-        return cases, {v.id: checks[v.id] for case in cases for v in case.variants}
+        own = {} if suite.checks is None else suite.checks  # one may seem empty
+        try:
+            return cases, {v.id: own[v.id] for case in cases for v in case.variants}
+        except KeyError as error:
+            raise PluginError(f"suite {suite.name!r} made {error.args[0]} without a check of it in .checks") from None
     checks = checked(gate, cases)
     if controlled:
         cases, checks = placebos_again(cases, checks, placebos, gate, seed=plan.seed)
@@ -207,7 +208,8 @@ def _together(case: Case, single: Sequence[Variant], attributes: Sequence[str], 
         for name, part in zip(attributes, forms, strict=True):
             wanted = _form([e for e in model.edits if e.attribute == name])
             rng.shuffle(part)
-            near.append([v for _, v in sorted(part, key=lambda row: _unlike(row[0], wanted))])
+            unlike = [sum(w * abs(a - b) for w, a, b in zip((12, 8, 1), form, wanted, strict=True)) for form, _ in part]
+            near.append([v for _, (_, v) in sorted(zip(unlike, part, strict=True), key=lambda row: row[0])])
         for combination in _combinations(near):
             # Not by id: a suite may leave the numbering to this module.
             key = tuple(map(id, combination))
@@ -237,10 +239,6 @@ def _form(edits: Sequence[Edit]) -> _Form:
         sum(e.target.count(" ") - e.source.count(" ") for e in edits),
         sum(len(e.target) - len(e.source) for e in edits),
     )
-
-
-def _unlike(one: _Form, other: _Form) -> int:
-    return sum(weight * abs(a - b) for weight, a, b in zip((12, 8, 1), one, other, strict=True))
 
 
 def _combinations(parts: Sequence[Sequence[Variant]]) -> Iterator[tuple[Variant, ...]]:

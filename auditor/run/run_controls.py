@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -16,7 +17,7 @@ from auditor.run.observed import score_of
 from auditor.run.preparation import CANARIES, CANARY_REPLICATES, Parts
 from auditor.run.rounds import ROUND
 from auditor.run.stages import StoredCases
-from auditor.run.state import LOST, State, Tally, together
+from auditor.run.state import LOST, Answers, State, Tally, together
 from auditor.tasks.task import Task
 
 MOST_CALLS = 60  # of a model that cannot be judged, until the run stops
@@ -40,27 +41,24 @@ def has_canaries(parts: Parts, model: Model) -> bool:
     )
 
 
-async def canaries(loop: State, prompts: Mapping[tuple[str, str], Prompt], cases: Sequence[Case]) -> None:
-    """Ask the first prompts again, in the middle of the run and at its end (no ``cases``)."""
-    if loop.status_reason:
+def begin_canaries(
+    loop: State, tally: Tally, cases: Sequence[Case], prompts: Mapping[tuple[str, str], Prompt], answers: Answers
+) -> None:
+    """Take note of the first prompts that one model got, and of its answers."""
+    if tally.canaries or not has_canaries(loop.parts, tally.model):
         return
-    seeds = loop.parts.seeds or 0
-    middle = loop.counts["taken"] < seeds <= 2 * loop.counts["taken"]
-    for tally in loop.tallies:
-        if not has_canaries(loop.parts, tally.model):
-            continue
-        if not tally.canary_prompts:
-            tally.canary_prompts = {
-                (case.id, name): prompt
-                for case in cases[:CANARIES]
-                for name in tally.formats
-                if (prompt := prompts.get((case.original.id, name))) is not None
-            }
-            for case_id, name in tally.canary_prompts:
-                start = loop.observed.values(f"{case_id}.o", tally.model.name, name)
-                tally.canaries[case_id, name] = {"start": start}
-        time_ = "middle" if cases and middle else "" if cases else "end"
-        if time_ and not any(time_ in times for times in tally.canaries.values()):
+    for case, name in itertools.product(cases[:CANARIES], tally.formats):
+        if (prompt := prompts.get((case.original.id, name))) is not None:
+            start: list[object] = [a.value for a in answers[name].get(case.original.id, ()) if a.status == "ok"]
+            tally.canary_prompts[case.id, name], tally.canaries[case.id, name] = prompt, {"start": start}
+
+
+async def canaries(loop: State, *, end: bool) -> None:
+    """Ask the first prompts again, in the middle of the run and at its end."""
+    middle = loop.counts["taken"] < (loop.parts.seeds or 0) <= 2 * loop.counts["taken"]
+    time_ = "end" if end else "middle" if middle else ""
+    for tally in loop.tallies if time_ and not loop.status_reason else ():
+        if tally.canaries and not any(time_ in times for times in tally.canaries.values()):
             await _ask_canaries(loop, tally, time_)
 
 
@@ -71,9 +69,7 @@ async def _ask_canaries(loop: State, tally: Tally, time_: str) -> None:
         for key, prompt in tally.canary_prompts.items()
         for k in range(CANARY_REPLICATES)
     ]
-    responses = await loop.responses(tally, [request for _, request in asked], further=True)
-    for (key, _), response in zip(asked, responses, strict=True):
-        answer = loop.answer(tally, response)
+    for key, answer in await loop.ask(tally, asked, further=True):
         if answer.status not in LOST:
             value = answer.value if answer.status == "ok" else answer.status
             tally.canaries[key].setdefault(time_, []).append(value)
@@ -122,23 +118,22 @@ async def positive_control(loop: State, *, first: bool = False) -> None:
 async def _ask_pairs(
     loop: State, tally: Tally, prompts: Mapping[str, Mapping[tuple[str, str], Prompt]], times: int
 ) -> None:
-    keys = [(name, text) for name in tally.formats for text in prompts for _ in range(times)]
-    requests = [
-        Request(prompt=own[tally.model.style, name], replicate=k, variant_id=text)
+    asked = [
+        ((name, text), Request(prompt=own[tally.model.style, name], replicate=k, variant_id=text))
         for name in tally.formats
         for text, own in prompts.items()
         for k in range(times)
     ]
     answers: dict[tuple[str, str], list[Answer]] = defaultdict(list)
-    for key, response in zip(keys, await loop.responses(tally, requests, further=True), strict=True):
+    responses = await loop.responses(tally, [request for _, request in asked], further=True)
+    for (key, _), response in zip(asked, responses, strict=True):
         # A file of recorded answers need not hold them; that makes no run partial.
         if response.error is None:
             answers[key].append(loop.answer(tally, response))
     texts = list(prompts)
     for name in tally.formats:
-        asked = [pair for pair in zip(texts[::2], texts[1::2], strict=True) if any((name, t) in answers for t in pair)]
-        if asked:
-            pairs = [(answers.get((name, one), []), answers.get((name, other), [])) for one, other in asked]
+        both = [(answers[name, one], answers[name, other]) for one, other in zip(texts[::2], texts[1::2], strict=True)]
+        if pairs := [pair for pair in both if any(pair)]:
             tally.control[name] = judged(loop.parts.task, loop.parts.oracle, name, pairs)
 
 
@@ -216,36 +211,26 @@ def of_run(loop: State, noise: Mapping[str, Estimate | dict[str, object]]) -> di
     from auditor.measure import rates
 
     table, hinter = loop.observed.table, loop.plan.protocol != "default"
+    seen: dict[str, object] = {}
+    for tally in loop.tallies:
+        for name, made in tally.controls.items():
+            seen[tally.model.name if len(tally.control) == 1 else f"{tally.model.name}, {name}"] = made
+    unseen = loop.status_reason or "the task brings no control texts, or their answers were not recorded"
     placebos = "no placebo variant was asked" if loop.counts["placebos"] else "the cases have no placebo variants"
     joint = "no joint placebo variant was judged"
     return {
         "noise_floor": noise,
-        "placebo": _filled(rates.placebo_controls(table)) or none(HINTER if hinter else placebos),
-        "placebo_hidden": _filled(rates.placebo_controls(table, rates.looks_hidden))
-        or none(HINTER if hinter else joint),
-        "positive_control": _positive(loop, hinter=hinter),
+        "placebo": rates.placebo_controls(table) or none(HINTER if hinter else placebos),
+        "placebo_hidden": rates.placebo_controls(table, rates.looks_hidden) or none(HINTER if hinter else joint),
+        "positive_control": seen or none(HINTER if hinter else unseen),
         "canary": none(HINTER) if hinter else {t.model.name: _canary(loop, t) for t in loop.tallies},
         "answers_by_group": rates.answers_by_group(table),
     }
 
 
-def _filled(by_model: Mapping[str, Mapping[str, Estimate]]) -> dict[str, object]:
-    return {name: estimates for name, estimates in by_model.items() if estimates}
-
-
 def none(reason: str) -> dict[str, object]:
     """What stands for a control that was not run."""
     return {"status": "not_tested", "reason": reason}
-
-
-def _positive(loop: State, *, hinter: bool) -> dict[str, object]:
-    out: dict[str, object] = {}
-    for tally in loop.tallies:
-        for name, made in tally.controls.items():
-            key = tally.model.name if len(tally.control) == 1 else f"{tally.model.name}, {name}"
-            out[key] = made
-    why = loop.status_reason or "the task brings no control texts, or their answers were not recorded"
-    return out or none(HINTER if hinter else why)
 
 
 def _canary(loop: State, tally: Tally) -> object:

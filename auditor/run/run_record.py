@@ -38,6 +38,8 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     claims, seen, sections = _conclusions(loop, confirmed, floors)
     reason = _why_partial(loop)
     spec = plan.as_dict() | {"models": [t.model.name for t in loop.tallies], "kind": task.kind.name}
+    known, changed = loop.parts.dictionaries, set(attributes_of(observed.table))
+    edited = [d for d in known if d.attribute in changed]
     folder, facts = loop.folder, dictionaries(suite.describe()) | loop.parts.facts
     record: dict[str, Any] = {
         **frame(folder.id, folder.plan_sha256, spec, facts, started, seconds, reason=reason, packages=PACKAGES),
@@ -51,7 +53,11 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         "diagnoses": _diagnoses(seen, confirmed),
         "models": {t.model.name: _model(loop, t) for t in loop.tallies},
         "cautions": [c for t in loop.tallies for c in _cautions(loop, t)],
-        "vocabulary": _vocabulary(loop),
+        "vocabulary": {
+            "favourable": task.favourable,
+            "attributes": sorted(plan.attributes or (d.attribute for d in known if d.default)),
+            "groups": {d.attribute: {g.name: g.label for g in d.groups.values()} for d in edited},
+        },
         **sections,
     }
     if loop.folder.plan.get("frozen"):
@@ -67,7 +73,11 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         rows = rates.exceeding(observed.table, oracle.epsilons)
         record["probability"] = {"label": oracle.label, "reference": plan.reference, "rows": rows}
     if plan.protocol == "hinter":
-        record |= _hinter(loop)
+        from auditor.contrib.hinter import measures
+
+        tables = observed.table, observed.discarded
+        made = {t.model.name: list(measures.mutants(*tables, t.model.name, t.formats)) for t in loop.tallies}
+        record |= measures.records(made)
     else:
         places = [Place(t.model.name, name) for t in loop.tallies for name in t.formats]
         record["tokens"] = _tokens(loop, places)
@@ -78,34 +88,25 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
 
 def _conclusions(
     loop: Loop, confirmed: Confirmed, floors: Mapping[str, Estimate]
-) -> tuple[list[Claim], list[Finding], Mapping[str, object]]:
+) -> tuple[Sequence[Claim], list[Finding], Mapping[str, object]]:
     """Who is worse off, by how much, how sure; and what was seen. For the default protocol, with further sections."""
     plan, table = loop.plan, loop.observed.table
     claims: list[Claim] = []
     if plan.protocol == "default" and not loop.parts.task.kind.text:
         claims = all_claims(table, loop.question()) if loop.until is None else loop.until.claims()
     if loop.parts.task.kind.by_degrees and plan.oracle != "probability":
-        amounts = free.study(loop, claims)
-        return list(amounts.claims), amounts.findings, amounts.sections
+        return free.study(loop, claims)
     if plan.protocol != "default":
         return claims, [], {}
+    rows = {one.verdict.variant_id: one.version for one in hidden_variants([table])}
     settings = Settings(
         deterministic={t.model.name: t.model.deterministic for t in loop.tallies},
         noise=floors,
         replicates={t.model.name: t.replicates for t in loop.tallies},
-        interactions=_interactions(loop),
-        fresh={key: value["p_value"] for key, value in confirmed.items()},
-        confirmed={key: value["confirmed"] for key, value in confirmed.items()},
+        interactions=interactions(table, loop.question(), rows, seed=plan.seed) if rows else {},
+        confirmed=confirmed,
     )
     return claims, findings.findings((table, loop.observed.directed), settings, claims), {}
-
-
-def _interactions(loop: Loop) -> Mapping[tuple[str, str, str], Any]:
-    table = loop.observed.table
-    rows = {one.verdict.variant_id: one.version for one in hidden_variants([table])}
-    if not rows:
-        return {}
-    return interactions(table, loop.question(), rows, seed=loop.plan.seed)
 
 
 def _performance(loop: Loop) -> dict[str, object]:
@@ -114,20 +115,18 @@ def _performance(loop: Loop) -> dict[str, object]:
     if not task.labels:
         return {"status": "not_tested", "reason": f"a task of kind {task.kind} has no labels"}
     table = loop.observed.table
-    golds = {name: table.golds.get(text) for text, name in enumerate(table.texts.values)}
-    read = {case: task.read(text, "text") for case, text in golds.items() if text is not None}
-    gold = answer_quality.gold_summary(
-        {case: (text, case in read and read[case].status == "ok") for case, text in golds.items()}
-    )
+    labels = {name: table.golds.get(text) for text, name in enumerate(table.texts.values)}
+    read = {label: task.read(label, "text").value for label in labels.values() if label is not None}
+    gold = answer_quality.gold_summary(labels.values(), lambda label: read[label] is not None)
     if not gold.given:
         return {"status": "not_tested", "reason": "the texts carry no gold labels"}
     if not gold.mapped:
         names = ", ".join(repr(text) for text in gold.examples)
         reason = f"none of the {gold.given} gold labels names a label of the task (such as {names})"
         return {"status": "not_tested", "reason": reason, "gold": gold}
-    values = {case: one.value for case, one in read.items() if isinstance(one.value, str | tuple)}
-    originals = answer_quality.originals(table, values, loop.parts.oracle.answer)
-    models = [answer_quality.table(*place, originals[place]) for place in sorted(originals)]
+    named = {name: read[label] for name, label in labels.items() if label is not None}
+    golds = {name: value for name, value in named.items() if isinstance(value, str | tuple)}
+    models = list(answer_quality.performance(table, golds, loop.parts.oracle.answer))
     source = loop.parts.facts.get("seeds", {}).get("source", "the stored cases")
     return {"source": source, "gold": gold, "models": models}
 
@@ -177,7 +176,7 @@ def _counts(loop: Loop) -> dict[str, object]:
         "placebos": loop.counts["placebos"],
         "placebos_valid": loop.counts["placebos_valid"],
         **{key: sum(counts[key] for counts in _counters(loop)) for key in SUMS},
-        **_spent(loop),
+        **loop.parts.budget.as_record([t.model for t in loop.tallies] + ([loop.judge.model] if loop.judge else [])),
         **({"conversations": True} if loop.parts.task.turns else {}),
         "violations": {str(k): violations[k] for k in orders},
         "hidden": {str(k): hidden[k] for k in orders},
@@ -188,12 +187,6 @@ def _counts(loop: Loop) -> dict[str, object]:
 
 def _counters(loop: Loop) -> list[Counter[str]]:
     return [t.counts for t in loop.tallies] + ([loop.judge.counts] if loop.judge else [])
-
-
-def _spent(loop: Loop) -> dict[str, object]:
-    """Calls and cost as limits count them; no cost where the price of a model is not known."""
-    asked = [t.model for t in loop.tallies] + ([loop.judge.model] if loop.judge else [])
-    return loop.parts.budget.as_record(asked)
 
 
 def _model(loop: Loop, tally: Tally) -> dict[str, object]:
@@ -222,15 +215,6 @@ def _labels_given(loop: Loop, tally: Tally) -> dict[str, int]:
         for value, n in values.items():
             counts[str(label_text(value) or "others")] += n
     return dict(counts.most_common())
-
-
-def _vocabulary(loop: Loop) -> dict[str, object]:
-    known, edited = loop.parts.dictionaries, set(attributes_of(loop.observed.table))
-    return {
-        "favourable": loop.parts.task.favourable,
-        "attributes": sorted(loop.plan.attributes or (d.attribute for d in known if d.default)),
-        "groups": {d.attribute: {g.name: g.label for g in d.groups.values()} for d in known if d.attribute in edited},
-    }
 
 
 def _cautions(loop: Loop, tally: Tally) -> list[Caution]:
@@ -281,11 +265,3 @@ def _tokens(loop: Loop, places: Sequence[Place]) -> list[dict[str, object]]:
     if not isinstance(suite, GrammarSuite):
         return outliers.of_words(table, places)
     return terminal_rates.of_run(table, suite, places)
-
-
-def _hinter(loop: Loop) -> dict[str, object]:
-    from auditor.contrib.hinter import measures
-
-    tables = loop.observed.table, loop.observed.discarded
-    made = {t.model.name: list(measures.mutants(*tables, t.model.name, t.formats)) for t in loop.tallies}
-    return measures.records(made)

@@ -6,16 +6,17 @@ import inspect
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from auditor.core.errors import ConfigError, PluginError, UnknownValue
+from auditor.core.errors import ConfigError, UnknownValue
 from auditor.core.fail_on import parse
 from auditor.core.plan import SUITES as OWN
 from auditor.core.plan import Plan
 from auditor.core.protocols import Gate, PlaceboMaker, Suite
 from auditor.core.registry import CHECKS, SUITES, Registry
-from auditor.core.types import Case, Check, SourceText, Variant, id_of
+from auditor.core.types import Case, Check, SourceText, id_of
 from auditor.perturb.dictionaries import Dictionary
 from auditor.tasks.task import Task
 
@@ -49,32 +50,10 @@ class StoredCases(Suite):
 
     def ask(self, n: int, rng: Random) -> Sequence[Case]:
         """The next ``n`` stored cases; their checks are put beside them."""
-        taken: list[Case] = []
-        for case, checks in self._cases:
-            taken.append(case)
+        taken = list(islice(self._cases, n))
+        for _, checks in taken:
             self.checks.update(checks)
-            if len(taken) == n:
-                break
-        return taken
-
-
-class FromSuite(Gate):
-    """Checks that a suite brings with its cases, in its mapping ``checks`` of variant id to `Check`."""
-
-    name = "suite.v1"
-
-    def __init__(self, suite: Suite) -> None:
-        self._suite = suite
-
-    def check(self, original: Variant, variants: Sequence[Variant]) -> list[Check]:
-        """The suite's own check of every variant."""
-        checks = {} if self._suite.checks is None else self._suite.checks
-        try:
-            return [checks[variant.id] for variant in variants]
-        except KeyError as error:
-            raise PluginError(
-                f"suite {self._suite.name!r} made {error.args[0]} without a check of it in .checks"
-            ) from None
+        return [case for case, _ in taken]
 
 
 def shuffled(texts: Iterable[SourceText], seed: int) -> list[SourceText]:
@@ -122,7 +101,7 @@ def stages(
             number = None
         placebos = suite if suite.brings_placebos else None
         if suite.checks is not None:
-            return Stages(suite, FromSuite(suite), number, placebos, parser)
+            return Stages(suite, None, number, placebos, parser)
     gate = create(CHECKS, plan.checked_by, {"parser": parser})
     facts["parser"] = {"name": parser.name, "sha256": parser.fingerprint}
     if not own:
@@ -151,10 +130,10 @@ def require_names(plan: Plan, suite: Suite, dictionaries: Sequence[Dictionary]) 
         known = {attribute: sorted(groups) for attribute, groups in sorted(suite.groups.items())}
         changed = set(known)
     elif isinstance(suite, GrammarSuite):
-        written = [rule for rule in suite.grammar.rules.values() if rule.attribute in suite.grammar.attributes]
-        known = {str(rule.attribute): [] for rule in written}
-        for rule in written:
-            known[str(rule.attribute)] = [*known[str(rule.attribute)], *rule.groups]
+        known = {
+            name: [group for rule in suite.grammar.rules.values() if rule.attribute == name for group in rule.groups]
+            for name in suite.grammar.attributes
+        }
         changed = set(known)
     elif plan.suite not in OWN or isinstance(suite, StoredCases):
         return  # its cases say which groups there are
@@ -288,28 +267,21 @@ def source_texts(plan: Plan, task: Task, seeds: Iterable[SourceText] | None, fac
     from auditor.tasks import readers
     from auditor.text.languages import ENGLISH, language_of
 
-    if seeds is not None:
-        texts = tasks.seeds.crossed(list(seeds), task.against_path)
-        facts["seeds"] = {
-            "source": plan.data or readers.SOURCE,
-            "n": len(texts),
-            "sha256": tasks.seeds.digest_of(texts),
-        }
-        if isinstance(seeds, tasks.SeedFile):
-            facts["seeds"] |= {"skipped": seeds.skipped, "repeated": seeds.repeated}
-    else:
-        source = plan.data or task.seeds_path
-        if source is None:
+    limit, sha256 = None, ""
+    if seeds is None:
+        named = plan.data or task.seeds_path
+        if named is None:
             raise ConfigError(f"task {task.name!r} has no embedded texts. Give texts with --data FILE.")
-        file = tasks.read_seeds(source, columns=plan.columns, limit=None if task.against_path else plan.limit)
-        texts = tasks.seeds.crossed(file, task.against_path, plan.limit)
-        facts["seeds"] = {
-            "source": plan.data or f"embedded texts of task {task.name}",
-            "n": len(texts),
-            "skipped": file.skipped,
-            "repeated": file.repeated,
-            "sha256": tasks.seeds.digest_of(texts) if task.against_path else file.sha256,
-        }
+        limit = plan.limit
+        seeds = file = tasks.read_seeds(named, columns=plan.columns, limit=None if task.against_path else limit)
+        source = plan.data or f"embedded texts of task {task.name}"
+        sha256 = "" if task.against_path else file.sha256
+    else:
+        source = plan.data or readers.SOURCE
+    texts = tasks.seeds.crossed(list(seeds), task.against_path, limit)
+    facts["seeds"] = {"source": source, "n": len(texts), "sha256": sha256 or tasks.seeds.digest_of(texts)}
+    if isinstance(seeds, tasks.SeedFile):
+        facts["seeds"] |= {"skipped": seeds.skipped, "repeated": seeds.repeated}
     spoken = Counter(language_of(seed.text, task.language) or "other" for seed in texts)
     if others := len(texts) - spoken[ENGLISH]:
         facts["seeds"]["languages"] = dict(sorted(spoken.items()))

@@ -9,7 +9,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from auditor.core import talk
 from auditor.core.errors import BudgetExceeded, PromptTooLong
@@ -52,6 +52,7 @@ WAITING = 256  # answers that may wait to be journaled, where asking again is ch
 WAITING_S = 1.0  # how long they may wait: some models say that they are deterministic, and are slow
 LOST = ("failed", "not_asked")  # no answer came
 Answered = Mapping[str, Mapping[tuple[str, int], Response]]  # by model, sha256 of the prompt and replicate
+K = TypeVar("K")
 Answers = dict[str, dict[str, list[Answer]]]  # format -> variant id -> answers of its replicates
 
 
@@ -339,6 +340,13 @@ class State:
         finally:
             self._flush(tally)
             tally.ahead.clear()
+
+    async def ask(
+        self, tally: Tally, asked: Sequence[tuple[K, Request]], *, further: bool = False
+    ) -> list[tuple[K, Answer]]:
+        """Ask one model as `responses` does; each answer under the key of its request."""
+        responses = await self.responses(tally, [request for _, request in asked], further=further)
+        return [(key, self.answer(tally, came)) for (key, _), came in zip(asked, responses, strict=True)]
 
     def answer(self, tally: Tally, response: Response) -> Answer:
         """Count a response (each distinct one once) and read it."""

@@ -27,6 +27,7 @@ from auditor.tasks.task import Task
 if TYPE_CHECKING:
     import jsonpath
 
+    JSONPath = jsonpath.JSONPath | jsonpath.CompoundJSONPath
     from auditor.contrib.imports.known import Json
 
 ROLES = ("user",)  # whose messages are changed where the plan does not say
@@ -61,42 +62,31 @@ class Sent:
         return json.dumps(body, ensure_ascii=False)
 
 
-class Requests:
-    """The requests of a file by the text of theirs that is changed, and the one that is asked now."""
-
-    def __init__(self, sent: Mapping[str, Sent]) -> None:
-        self._by_text = sent
-        self._now: Sent | None = None
-
-    def turn_to(self, original: str) -> None:
-        """From now on texts are versions of ``original``, which may have a line in front that names a person."""
-        self._now = self._by_text.get(original) or self._by_text.get(original.partition("\n\n")[2])
-
-    def prompt(self, text: str, format: str) -> Prompt:
-        """The request that asks ``text``."""
-        if self._now is None:
-            raise ConfigError("The file of requests is no longer what it was when this run began.")
-        return Prompt(format=format, text=self._now.with_text(text))
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Traffic(Task):
     """A task whose question stands in the requests; it says how answers are read."""
 
-    requests: Requests = dataclasses.field(compare=False, repr=False)
+    sent: Mapping[str, Sent] = dataclasses.field(compare=False, repr=False)  # by the text that is changed
+    now: list[Sent] = dataclasses.field(compare=False, repr=False, default_factory=list)  # what is asked, if anything
     answer_path: str | None = None  # JSON path in the message (or the JSON) that comes back; None reads the whole text
 
     def about(self, original: object) -> None:
-        """From now on texts are versions of ``original``."""
-        self.requests.turn_to(str(original))
+        """From now on texts are versions of ``original``, which may have a line in front that names a person."""
+        texts = str(original), str(original).partition("\n\n")[2]
+        self.now[:] = [self.sent[text] for text in texts if text in self.sent][:1]
 
     def bare(self, text: str) -> Prompt:
         """The whole request, for functions and programs."""
-        return self.requests.prompt(text, "bare")
+        return self._asking(text, "bare")
 
     def render(self, text: str, format: str | None = None) -> Prompt:
         """The whole request, for a server."""
-        return self.requests.prompt(text, REQUEST)
+        return self._asking(text, REQUEST)
+
+    def _asking(self, text: str, format: str) -> Prompt:
+        if not self.now:
+            raise ConfigError("The file of requests is no longer what it was when this run began.")
+        return Prompt(format=format, text=self.now[0].with_text(text))
 
     def read(self, output: str, style: Literal["chat", "text"] = "chat", format: str | None = None) -> Answer:
         """What the task reads in the answer, or in the part of it that ``answer_path`` names."""
@@ -137,10 +127,6 @@ def is_traffic(data: str) -> bool:
     return is_request(row)
 
 
-def _list(value: Json | None) -> list[Json]:
-    return value if isinstance(value, list) else []
-
-
 def is_request(row: Mapping[str, Json]) -> bool:
     """Whether a row is a whole request, or holds one."""
     return isinstance(_body(row).get(MESSAGES), list)
@@ -151,6 +137,7 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
     path = Path(str(plan.data))
     raw = reading.content(path)
     wanted = names(plan.columns.get("messages", "")) or ROLES
+    paths = list(_paths(wanted))
     answer_path = plan.columns.get("answer")
     if answer_path is not None:
         _compiled(answer_path)
@@ -160,14 +147,24 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
     lines = ((n, line) for n, line in enumerate(row_files.lines(row_files.decode(path, raw)), 1) if line.strip())
     for number, line in itertools.islice(lines, plan.limit):
         rows += 1
-        row = _row(f"{path}, line {number}", line)
+        try:
+            row = from_json(line, deepest=DEEPEST)
+        except ValueError as error:
+            raise DataFileError(f"{path}, line {number}: not JSON: {error}") from None
+        if not isinstance(row, dict) or not is_request(row):
+            raise DataFileError(f"{path}, line {number}: no request with messages")
         body = _body(row)
-        places = tuple(_places(body, wanted))
+        # Where the texts stand that are changed, each once, in the order of the request.
+        there = {tuple(match.parts) for path in paths for match in path.finditer(body) if isinstance(match.obj, str)}
+        places = tuple(sorted(there, key=lambda place: [(isinstance(p, str), str(p).zfill(9)) for p in place]))
         parts = [str(_at(body, place)) for place in places]
         if not any(part.strip() for part in parts):
             skipped += 1
             continue
-        one = Sent(body=body, places=places, between=_between(parts))
+        rule = RULE * 5
+        while any(rule in part for part in parts):
+            rule += RULE
+        one = Sent(body=body, places=places, between=f"\n\n{rule}\n\n")
         if one.text in sent:
             repeated += 1
             continue
@@ -184,7 +181,7 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
     asked = {f.name: getattr(task, f.name) for f in dataclasses.fields(Task)}
     asked |= {"formats": {REQUEST: task.formats[task.default_format]}, "default_format": REQUEST, "controls": ()}
     asked |= {"keep_words": None, "keep_characters": None}
-    return Traffic(**asked, requests=Requests(sent), answer_path=answer_path), SeedFile(
+    return Traffic(**asked, sent=sent, answer_path=answer_path), SeedFile(
         seeds=tuple(texts),
         rows=rows,
         skipped=skipped,
@@ -192,16 +189,6 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
         sha256=hashlib.sha256(raw).hexdigest(),
         source=str(plan.data),
     )
-
-
-def _row(where: str, line: str) -> dict[str, Json]:
-    try:
-        row = from_json(line, deepest=DEEPEST)
-    except ValueError as error:
-        raise DataFileError(f"{where}: not JSON: {error}") from None
-    if not isinstance(row, dict) or not is_request(row):
-        raise DataFileError(f"{where}: no request with messages")
-    return row
 
 
 def _body(row: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -212,41 +199,17 @@ def _body(row: Mapping[str, Json]) -> Mapping[str, Json]:
     return row
 
 
-def _places(body: Mapping[str, Json], wanted: Sequence[str]) -> Iterator[Place]:
-    """Where the texts stand that are changed, each once, in the order of the request."""
-    places: set[Place] = set()
+def _paths(wanted: Sequence[str]) -> Iterator[JSONPath]:
+    """JSON paths of the texts that are changed: as they are given, and those of the messages of a role."""
     for name in wanted:
-        if name.startswith("$"):
-            places |= {tuple(match.parts) for match in _compiled(name).finditer(body) if isinstance(match.obj, str)}
-        else:
-            places |= set(_of_role(body, name))
-    yield from sorted(places, key=lambda place: [(isinstance(p, str), str(p).zfill(9)) for p in place])
-
-
-def _of_role(body: Mapping[str, Json], role: str) -> Iterator[Place]:
-    for n, message in enumerate(_list(body[MESSAGES])):
-        if not isinstance(message, dict) or message.get("role") != role:
-            continue
-        content = message.get("content")
-        if isinstance(content, str):
-            yield (MESSAGES, n, "content")
-        for k, part in enumerate(_list(content)):
-            if isinstance(part, dict) and isinstance(part.get("text"), str):
-                yield (MESSAGES, n, "content", k, "text")
+        content = f"$.{MESSAGES}[?@.role == {json.dumps(name)}].content"
+        yield from map(_compiled, (name,) if name.startswith("$") else (content, f"{content}[*].text"))
 
 
 def _at(body: object, place: Place) -> object:
     for step in place:
         body = body[step]  # type: ignore[index]
     return body
-
-
-def _between(parts: Sequence[str]) -> str:
-    """A line that none of the parts holds."""
-    rule = RULE * 5
-    while any(rule in part for part in parts):
-        rule += RULE
-    return f"\n\n{rule}\n\n"
 
 
 def _opened(value: Json) -> Json:
@@ -262,7 +225,7 @@ def _opened(value: Json) -> Json:
     return out
 
 
-def _compiled(path: str) -> jsonpath.JSONPath | jsonpath.CompoundJSONPath:
+def _compiled(path: str) -> JSONPath:
     import jsonpath
 
     try:

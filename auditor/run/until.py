@@ -216,7 +216,7 @@ class Until:
                 kept[v.id] = v  # a placebo may be one side of a wording
             elif is_beside(v):
                 kept.setdefault((v.attributes, "placebo"), v)
-            elif not is_beside(v) and len(v.directions) == 1 and _leads(v.directions[0], ends):
+            elif len(v.directions) == 1 and v.directions[0][1] in ends[0] and v.directions[0][2] in ends[1]:
                 kept.setdefault(v.directions, v)
         real = {v.attributes for v in kept.values() if not is_beside(v)}
         return [v for v in kept.values() if v.attributes in real or v.attributes[0] not in primary]
@@ -249,10 +249,6 @@ def _neutral(v: Variant) -> frozenset[Edit]:
     return frozenset(
         dataclasses.replace(e, kind="wording", source_group="", target_group="") for e in v.edits if e.kind in NEUTRAL
     )
-
-
-def _leads(direction: tuple[str, str, str], ends: tuple[set[str], set[str]]) -> bool:
-    return direction[1] in ends[0] and direction[2] in ends[1]
 
 
 def _key(c: Claim) -> Key:

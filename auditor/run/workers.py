@@ -7,7 +7,6 @@ import itertools
 import os
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,15 +23,9 @@ from auditor.store.journal import decoded
 
 CHUNK = 128  # seeds that a worker gets at once
 AHEAD = 3  # chunks in flight for each worker
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Made:
-    """What a worker made of one chunk of seeds, and what its suite counted."""
-
-    lines: Sequence[bytes]  # cases with their checks, as in ``cases.jsonl``
-    skipped: Mapping[str, int]
-    passed_over: Mapping[str, int]
+# What a worker made of one chunk of seeds: cases with their checks, as in ``cases.jsonl``, and what its suite skipped
+# and passed over.
+Made = tuple[Sequence[bytes], Mapping[str, int], Mapping[str, int]]
 
 
 class Worker:
@@ -46,23 +39,20 @@ class Worker:
         if not of_package(self._plan.gate):  # the process is this worker's
             without_torch()
         self._feed = Feed()
-        made = stages(self._plan, tasks.of_plan(self._plan), self._feed, {})
-        self._suite, self._gate, self._placebos = made.suite, made.gate, made.placebos
+        self._stages = stages(self._plan, tasks.of_plan(self._plan), self._feed, {})
         self._rng = Random(self._plan.seed)
 
     def make(self, seeds: Sequence[SourceText]) -> Made:
         """Cases of ``seeds`` with placebos and checks."""
-        before = Counter(self._suite.skipped), Counter(self._suite.passed_over)
+        suite, gate, _, placebos, _ = self._stages
+        skipped, passed_over = Counter(suite.skipped), Counter(suite.passed_over)
         self._feed.waiting.extend(seeds)
         asked: list[Case] = []  # a text may make more than one
-        while more := self._suite.ask(len(seeds), self._rng):
+        while more := suite.ask(len(seeds), self._rng):
             asked += more
-        cases, checks = gated(self._plan, asked, self._gate, self._placebos, {})
-        return Made(
-            lines=[case_line(case, checks) for case in cases],
-            skipped=self._suite.skipped - before[0],
-            passed_over=self._suite.passed_over - before[1],
-        )
+        cases, checks = gated(self._plan, asked, gate, placebos, suite)
+        lines = [case_line(case, checks) for case in cases]
+        return lines, suite.skipped - skipped, suite.passed_over - passed_over
 
 
 _HERE: list[Worker] = []  # that of this process
@@ -97,10 +87,10 @@ class Spread(Source):
             self._fill()
             if not self._flying:
                 break
-            made = await self._flying.popleft()
-            self._ready.extend(made.lines)
-            self._parts.suite.skipped.update(made.skipped)
-            self._parts.suite.passed_over.update(made.passed_over)
+            made, skipped, passed_over = await self._flying.popleft()
+            self._ready.extend(made)
+            self._parts.suite.skipped.update(skipped)
+            self._parts.suite.passed_over.update(passed_over)
         cases: list[Case] = []
         checks: dict[str, Check] = {}
         lines: dict[str, bytes] = {}

@@ -15,11 +15,10 @@ from auditor.core.protocols import Model, Observer
 from auditor.core.types import Answer, Case, Progress, Prompt, Request, Response, Sampling, Variant, digest, id_of
 from auditor.models.adapter import scalar
 from auditor.models.attempts import Key, unanswered
-from auditor.models.budget import BOOK
+from auditor.models.budget import BOOK, Budget
 from auditor.models.client import Client, definitive
 from auditor.models.reply_cache import Cache
 from auditor.models.row_models import TableModel
-from auditor.run.preparation import budget_of
 from auditor.store.folder import RunFolder
 from auditor.tables.row_schema import Schema
 from auditor.tables.tabular_plan import TabularPlan
@@ -86,7 +85,7 @@ class RowClient:
         self._known = {key for key, r in self.answers.items() if not r.cached}
         self._used = set[Key]()  # answers that were paid for and that the search has asked for
         self._first_limit = None if folder is None else folder.plan.get("max_calls")
-        self.budget = budget_of(plan)
+        self.budget = Budget(**plan.limits)
         self.budget.charge(calls=len(self._known), usd=sum(self.answers[k].cost_usd or 0.0 for k in self._known))
         self.folder: RunFolder | None = None
         if folder is not None:

@@ -49,7 +49,7 @@ class TabularRun(Result):
     """A finished search; ``result`` holds its scores, pairs and finds as they are."""
 
     def __init__(self, record: dict[str, object], result: TabularResult, path: Path | None) -> None:
-        super().__init__(read(record), path=path, evidence=None, verdicts=())
+        super().__init__(read(record), path=path, evidence=None, verdicts=tuple)
         self.result = result
 
 

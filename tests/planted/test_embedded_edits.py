@@ -27,7 +27,7 @@ def made(task: str) -> list[tuple[Case, dict[str, Check]]]:
     made_by = stages(plan, loaded, list(loaded.seeds()), {})
     rng, out = Random(plan.seed), []
     while cases := made_by.suite.ask(64, rng):
-        cases, checks = gated(plan, cases, made_by.gate, made_by.placebos, {})
+        cases, checks = gated(plan, cases, made_by.gate, made_by.placebos, made_by.suite)
         out += [(case, checks) for case in cases]
     return out
 

@@ -121,7 +121,7 @@ class Cached:
         plan = Plan(task="sentiment", attributes=("gender", "nationality"), per_seed=4)
         parts = prepare(plan, seeds=seeds(), models=[])
         cases = parts.suite.ask(1000, __import__("random").Random(0))
-        cases, checks = gated(plan, cases, parts.gate, None, {})
+        cases, checks = gated(plan, cases, parts.gate, None, parts.suite)
         self.rows: list[tuple[Case, dict[str, Check]]] = [(c, {v.id: checks[v.id] for v in c.variants}) for c in cases]
 
     def record(self, model: Planted, **options: Any) -> dict[str, Any]:

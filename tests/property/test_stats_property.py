@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.measure.intervals import clopper_pearson, korn_graubard, mean_share, percent
+from auditor.measure.intervals import clopper_pearson, korn_graubard, mean_share
 from auditor.measure.p_values import benjamini_hochberg, holm
 
 seeds = st.lists(
@@ -68,12 +68,3 @@ def test_adjusted_p_values_never_fall_and_holm_is_the_stricter(p_values: list[fl
         if raw is not None and h is not None and q is not None:
             assert raw - 1e-12 <= q <= h + 1e-12
             assert h <= 1
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.floats(0, 1))
-def test_a_percentage_is_zero_or_hundred_only_if_the_share_is(share: float) -> None:
-    text = percent(share)
-    if 1e-12 < share < 1 - 1e-12:
-        assert float(text) not in (0.0, 100.0)
-        assert abs(float(text) - 100 * share) <= 0.51

@@ -20,7 +20,7 @@ from auditor.models.batch import Batched, request_id
 from auditor.models.budget import Budget, Price, lookup
 from auditor.models.client import Client
 from auditor.models.openai import OpenAIChat
-from auditor.run.dryrun import estimate
+from auditor.run.dryrun import Ahead
 from auditor.run.preparation import prepare
 from tests.asking import ask, chat
 
@@ -122,8 +122,8 @@ def test_a_dry_run_of_batches_costs_half_and_repeats_no_first_prompts(monkeypatc
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     plan = Plan(models=("openai:gpt-4o-mini",), limit=6, attributes=("gender",), full_plan=True)
-    (plain,) = estimate(prepare(plan)).models.values()
-    (batch,) = estimate(prepare(plan.but(batch=True))).models.values()
+    (plain,) = Ahead(prepare(plan)).expected().models.values()
+    (batch,) = Ahead(prepare(plan.but(batch=True))).expected().models.values()
     assert plain.calls_canary > 0 == batch.calls_canary
     assert batch.calls == plain.calls
     listed = lookup("gpt-4o-mini", "api.openai.com")
@@ -131,7 +131,7 @@ def test_a_dry_run_of_batches_costs_half_and_repeats_no_first_prompts(monkeypatc
     spent = batch.tokens_in * listed.input_usd + batch.tokens_out * listed.output_usd
     assert batch.cost_usd == pytest.approx(spent / 2e6)
     given = plan.but(batch=True, price=(1.0, 2.0))
-    (own,) = estimate(prepare(given)).models.values()
+    (own,) = Ahead(prepare(given)).expected().models.values()
     assert own.cost_usd == pytest.approx((own.tokens_in + 2 * own.tokens_out) / 1e6)
 
 

@@ -17,7 +17,7 @@ from auditor.core.plan import CHEAP_CALLS, Plan, resolve
 from auditor.core.types import Progress, SourceText
 from auditor.models.budget import BOOK, spent_in
 from auditor.run import dryrun
-from auditor.run.dryrun import Ahead, estimate
+from auditor.run.dryrun import Ahead
 from auditor.run.preparation import prepare
 from auditor.run.result import resume
 from auditor.testing.planted import Planted
@@ -157,7 +157,7 @@ def test_a_dry_run_counts_what_is_asked_where_nothing_is_decided() -> None:
     result = audit("sentiment", model=model, data=TEXTS, attributes=("age", "gender"), cache=False)
     seeds = [SourceText(id=f"s{n}", text=text) for n, text in enumerate(TEXTS)]
     plan = Plan(task="sentiment", attributes=("age", "gender"), models=("openai:planted",))
-    (told,) = estimate(prepare(plan, models=[model], seeds=seeds)).models.values()
+    (told,) = Ahead(prepare(plan, models=[model], seeds=seeds)).expected().models.values()
     assert told.calls + told.calls_canary == pytest.approx(result.record["counts"]["calls"], rel=0.1)
 
 

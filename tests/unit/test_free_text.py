@@ -19,7 +19,7 @@ from auditor.measure.text_metrics import About, Pair
 from auditor.models.budget import Budget
 from auditor.models.client import Client
 from auditor.models.pair_judge import PairJudge, embedder
-from auditor.run.dryrun import estimate
+from auditor.run.dryrun import Ahead
 from auditor.run.preparation import prepare
 from auditor.tasks import load
 from auditor.tasks import text_oracle as wording
@@ -216,7 +216,7 @@ PLANNED: dict[str, Any] = {"task": "letter", "models": ("openai:writer",), "base
 
 def test_a_dry_run_counts_the_judge() -> None:
     plan = Plan(**PLANNED, judge="openai:judge", limit=9, attributes=("gender",), price=(1.0, 2.0))
-    told = estimate(prepare(plan))
+    told = Ahead(prepare(plan)).expected()
     assert told.judge is not None
     assert told.judge.cost_usd is not None
     assert told.judge.pairs == told.valid + told.placebos_valid > 5
@@ -226,7 +226,7 @@ def test_a_dry_run_counts_the_judge() -> None:
     # Two letters of the longest kind stand in each question.
     assert told.judge.tokens_in > told.judge.pairs * 2 * 2 * load("letter").max_tokens("plain")
     assert told.models["openai:writer"].calls_canary == 0
-    assert estimate(prepare(Plan(**PLANNED, limit=3))).judge is None
+    assert Ahead(prepare(Plan(**PLANNED, limit=3))).expected().judge is None
 
 
 # -- settings and texts -----------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 
 from auditor.core.errors import ConfigError
 from auditor.core.types import Variant
-from auditor.run.panels import CHOICE, FIRST, SECOND, TIE, asked, read_ranking, task_of
+from auditor.run.panels import CHOICE, FIRST, SECOND, TIE, asked, order_in, task_of
 
 
 def test_a_text_cannot_close_its_frame() -> None:
@@ -30,9 +30,10 @@ def test_choices_are_read(said: str, label: str | None) -> None:
 
 
 def test_rankings_are_read_whole_or_not_at_all() -> None:
-    assert read_ranking("Of these 3 I weighed all.\n2 > 3 > 1", 3) == (1, 2, 0)
+    task = task_of("resume", 3)
+    assert order_in(task.read("Of these 3 I weighed all.\n2 > 3 > 1"), 3) == (1, 2, 0)
     for said in ("1, 2", "1, 1, 2", "4, 1, 2", "none", "1, 2, 3, 3"):
-        assert read_ranking(said, 3) is None
+        assert order_in(task.read(said), 3) is None
 
 
 @pytest.mark.parametrize(("task", "candidates"), [("sentiment", 2), ("letter", 2), ("hiring", 1), ("hiring", 11)])

@@ -6,28 +6,49 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from auditor import audit
 from auditor.core.record import read
+from auditor.core.types import Answer, Edit, Outcome, Verdict
 from auditor.measure import answer_quality
-from auditor.measure.answer_quality import Original
+from auditor.measure.observations import Observations, shape_of
 from auditor.report import also_measured
 from auditor.report.document import Table
+from auditor.tasks.oracles import LabelOracle
+
+EDIT = Edit(
+    attribute="gender", kind="swap", source_group="male", target_group="female", source="he", target="she",
+    where=(0, 2),
+)  # fmt: skip
 
 
-def rows(pairs: list[tuple[Any, Any]], **groups: str) -> list[Original]:
-    return [Original(case_id=str(i), gold=g, predicted=p, groups=groups) for i, (g, p) in enumerate(pairs)]
+def performance(*answered: tuple[str | None, int, int], **groups: str) -> dict[str, Any]:
+    """Of texts labelled "a": what was answered, how many variants were judged, and how many of these violate."""
+    table = Observations()
+    place: dict[str, Any] = {"model": "m", "format": "bare"}
+    for n, (said, judged, changed) in enumerate(answered):
+        answer = Answer(status="unparsed") if said is None else Answer(status="ok", value=said)
+        row = table.shape(f"t{n}", shape_of(()), f"t{n}.o", tuple(groups.items()))
+        table.answers(row, answers=[answer], **place)
+        for k in range(judged):
+            outcome: Outcome = "violation" if k < changed else "pass"
+            verdict = Verdict(
+                case_id="", variant_id="", order=1, attributes=("gender",), outcome=outcome, **place,
+            )  # fmt: skip
+            table.judge(table.version(f"t{n}", [EDIT], f"t{n}.v{k}"), verdict)
+    golds = {f"t{n}": "a" for n in range(len(answered))}
+    (made,) = answer_quality.performance(table, golds, LabelOracle().answer)
+    plain: dict[str, Any] = to_builtins(made)
+    return plain
 
 
 def test_violations_among_right_and_wrong_originals() -> None:
-    answered = (("a", 4, 1), ("a", 4, 0), ("b", 2, 2), ("b", 0, 0), (None, 3, 3))
-    found = [
-        Original(case_id=str(n), gold="a", predicted=said, groups={}, judged=judged, violations=changed)
-        for n, (said, judged, changed) in enumerate(answered)
-    ]
-    right, wrong = (answer_quality.violations(found, right=side) for side in (True, False))
-    assert (right.value, right.n, right.n_variants) == (0.125, 2, 8)
-    assert (wrong.value, wrong.n, wrong.n_skipped) == (1.0, 1, 1)
+    found = performance(("a", 4, 1), ("a", 4, 0), ("b", 2, 2), ("b", 0, 0), (None, 3, 3))
+    right, wrong = (found["violations"][side] for side in ("right", "wrong"))
+    assert (right["value"], right["n"], right["n_variants"]) == (0.125, 2, 8)
+    assert (wrong["value"], wrong["n"], wrong["n_skipped"]) == (1.0, 1, 1)
+    assert (found["overall"]["accuracy"]["value"], found["overall"]["accuracy"]["n_skipped"]) == (0.5, 1)
 
 
 # -- through a whole run ---------------------------------------------------------------------------
@@ -75,15 +96,16 @@ def test_labels_do_not_select_texts(tmp_path: Path) -> None:
 # -- as reports show it ------------------------------------------------------------------------------
 
 
-def section(originals: list[Original], **gold: Any) -> dict[str, Any]:
+def section(model: dict[str, Any], **gold: Any) -> dict[str, Any]:
     counts = {"given": 3, "mapped": 3, "unmapped": 0, "examples": [], "missing": 0} | gold
-    models = [answer_quality.table("m", "bare", originals)]
-    return {"performance": {"source": "reviews.csv", "gold": counts, "models": models}}
+    return {"performance": {"source": "reviews.csv", "gold": counts, "models": [model]}}
 
 
 @pytest.mark.parametrize(("texts", "named"), [(5, ["all texts"]), (6, ["all texts", "race: pacific islander"])])
 def test_groups_of_few_texts_are_in_the_record_only(texts: int, named: list[str]) -> None:
-    record = read(section(rows([("a", "a")] * texts, race="pacific_islander"), unmapped=2, examples=["7", "9"]))
+    record = read(
+        section(performance(*[("a", 0, 0)] * texts, race="pacific_islander"), unmapped=2, examples=["7", "9"])
+    )
     (made,) = also_measured.performance(record, {("m", "bare"): "m, bare"}, "label")
     assert [line[1] for block in made.blocks if isinstance(block, Table) for line in block.lines[: block.most]] == named
     assert "('m, bare', 'all texts'" in str(made.blocks)

@@ -185,7 +185,7 @@ def test_a_hidden_change_of_a_model_that_varies_is_confirmed_by_placebos_and_fre
     key = ("m", "c1.j", "bare")
     settings = Settings(
         deterministic={"m": False}, noise={"m": mean_share([0.3] * 4, 12)}, replicates={"m": 3},
-        confirmed={key: came_again}, fresh={key: p_value}, interactions={} if told is None else {key: told},
+        confirmed={key: {"confirmed": came_again, "p_value": p_value}}, interactions={} if told is None else {key: told},
     )  # fmt: skip
     (hidden,) = [f for f in findings([world()], settings) if f.kind == "hidden"]
     assert (hidden.interaction, hidden.verdict) == (kind, verdict)

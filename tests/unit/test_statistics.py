@@ -21,7 +21,7 @@ from auditor.measure.intervals import (
     mean_interval,
     mean_share,
 )
-from auditor.measure.p_values import benjamini_hochberg, holm, resamples_for, sign_flip, too_coarse
+from auditor.measure.p_values import benjamini_hochberg, fine_enough, holm, resamples_for, sign_flip
 from auditor.measure.text_metrics import About, Pair
 
 
@@ -268,20 +268,18 @@ def test_only_what_may_become_significant_is_drawn_again() -> None:
     assert resamples_for(1e9) == 199_999
     for tests in (1, 25, 26, 100, 600):  # the smallest two-sided p value, after correction
         assert 2 / (1 + resamples_for(tests)) * tests < 0.05
-    assert too_coarse(11 / 2000, 1999, 2039)
-    assert not too_coarse(12 / 2000, 1999, 2039)
-    assert not too_coarse(1 / 2000, 1999, 1999)
+    for first, wanted, drawn in ((11, 2039, [1999, 2039]), (12, 2039, [1999]), (1, 1999, [1999])):
+        asked: list[int] = []
+        fine_enough(lambda n, first=first, asked=asked: asked.append(n) or first / 2000, wanted)
+        assert asked == drawn
 
 
 def test_drawing_again_keeps_the_level() -> None:
     """Under the null the two-stage p value is below t with a chance of at most t, at any t."""
     rng = np.random.default_rng(3)
-    base, wanted, runs = 199, 3999, 20_000
+    wanted, runs = 39_999, 20_000
     true = rng.uniform(size=runs)  # the chance that one resample reaches what was seen
-    first = (1 + rng.binomial(base, true)) / (1 + base)
-    second = (1 + rng.binomial(wanted, true)) / (1 + wanted)
-    again = np.array([too_coarse(float(p), base, wanted) for p in first])
-    p = np.where(again, second, first)
-    for t in (0.001, 0.01, 0.05, 0.055, 0.06, 0.1):
+    p = np.array([fine_enough(lambda n, q=q: (1 + rng.binomial(n, q)) / (1 + n), wanted) for q in true])
+    for t in (0.0001, 0.001, 0.005, 0.0055, 0.006, 0.01):
         assert (p <= t).mean() <= t + 3 * np.sqrt(t * (1 - t) / runs)
-    assert (p <= 0.001).mean() > 0  # and the coarse one could not
+    assert (p <= 0.0004).mean() > 0  # and the coarse one could not

@@ -26,8 +26,9 @@ class Shift(Part, frozen=True, kw_only=True):
 
     shifted: bool
     p_value: float
-    prompts: int
+    prompts: int  # that were answered at two or more times
     answers: int
+    differing: int = 0  # prompts whose most frequent answer is not the same at all times
 
 
 class PositiveControl(Part, frozen=True, kw_only=True):

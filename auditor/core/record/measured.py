@@ -285,23 +285,32 @@ class Scores(Part, frozen=True, kw_only=True):
 
 
 class Difference(Part, frozen=True, kw_only=True):
-    """One metric of texts, in one direction."""
+    """One metric of texts, in one direction or in all: a mean paired difference with its tests."""
 
     metric: str
     model: str
     format: str
-    value: float
-    n: int
-    verdict: str
-    attributes: tuple[str, ...] = ()
-    directions: tuple[Step, ...] = ()
-    low: float | None = None
+    unit: str = ""
+    value: float = 0.0  # mean over texts
+    low: float | None = None  # of its t interval by text; None where all texts differ by one amount
     high: float | None = None
     level: float = 0.95
-    noise: float | None = None
-    placebo: float | None = None
-    p_adjusted: float | None = None
+    n: int = 0  # texts
+    n_variants: int = 0
+    discordant: int = 0  # texts with a difference other than 0
+    attributes: tuple[str, ...] = ()
+    directions: tuple[Step, ...] = ()  # none where all are taken
+    noise: float | None = None  # how far two answers to one prompt lie apart, in the same unit
+    placebo: float | None = None  # mean difference of placebo variants of the same texts; None where too few
+    excess: float | None = None  # mean difference less that of placebo variants of the text
+    p_placebo: float | None = None  # of the excess, by sign flips
+    n_placebo: int = 0  # texts of the excess
+    p_sign: float | None = None  # against the model's own noise
+    p_value: float | None = None  # the larger one of the two
+    p_adjusted: float | None = None  # after Holm
+    verdict: ClaimVerdict = "not_tested"
     exemplars: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class JudgeControls(Part, frozen=True, kw_only=True):
