@@ -99,8 +99,7 @@ class Words:
         self._told = bool((by_text.sum(axis=0) ** 2 > (by_text**2).sum(axis=0) + 1e-300).any())
         plain = self._plain = self._z.astype(np.float32)  # enough for weights
         self._gram = plain.T @ plain if plain.shape[1] < n else plain @ plain.T
-        order = np.argsort(text, kind="stable")
-        self._of, self._texts = text, np.split(order, np.flatnonzero(np.diff(text[order])) + 1)
+        self._of, self._texts = text, [np.flatnonzero(text == one) for one in np.unique(text)]
         self._known: dict[int, tuple[Floats, float, float]] = {}
 
     def spread(self, y: Floats) -> Spread | None:

@@ -286,6 +286,7 @@ class Observations:
     def take(self, other: Observations, *, model: str, format: str) -> None:
         """Add all answers of ``other``, whose versions are the first ones here, as those of one model in one format."""
         place = self.models.of(model), self.formats.of(format)
+        assert all(self.name(row) == other.name(row) for row in range(other.versions))
         version, _, _, status, label = other._answers.columns
         for row, code in enumerate(label):
             own = self.labels.of(other.labels.values[code]) if code >= 0 else -1

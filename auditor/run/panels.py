@@ -43,7 +43,7 @@ class SideBySide(Task):
         answer = self.reader.read(output)
         if self.default_format == CHOICE:
             return answer
-        order = read_ranking(output)
+        order = read_ranking(output, len(self.formats))
         if order is not None:
             return Answer(status="ok", value=tuple(map(str, order)))
         return Answer(status="refused" if answer.status == "refused" else "unparsed", reason=answer.reason)
@@ -98,12 +98,12 @@ def asked(task: Task, format: str, shown: Sequence[Variant]) -> Prompt:
     return Prompt(format=format, messages=(*system, Message(role="user", content=content)))
 
 
-def read_ranking(output: str) -> tuple[int, ...] | None:
-    """The places from 0 on in the order of ``output``; None where it does not name each number from 1 on once."""
+def read_ranking(output: str, n: int) -> tuple[int, ...] | None:
+    """The places 0 to n − 1 in the order of ``output``; None where it does not name each number from 1 to n once."""
     lines = [line for line in after_reasoning(output).splitlines() if line.strip()]
     for text in (" ".join(lines), *(lines[-1:])):
         places = [int(number) - 1 for number in re.findall(r"\d{1,3}", text)]
-        if places and sorted(places) == list(range(len(places))):
+        if sorted(places) == list(range(n)):
             return tuple(places)
     return None
 

@@ -31,7 +31,8 @@ def test_choices_are_read(said: str, label: str | None) -> None:
 
 def test_rankings_are_read_whole_or_not_at_all() -> None:
     task = task_of("resume", 3)
-    assert order_in(task.read("Of these 3 I weighed all.\n2 > 3 > 1"), 3) == (1, 2, 0)
+    for before in ("Of these 3 I weighed all.", "I looked at 4 things."):
+        assert order_in(task.read(f"{before}\n2 > 3 > 1"), 3) == (1, 2, 0)
     for said in ("1, 2", "1, 1, 2", "4, 1, 2", "none", "1, 2, 3, 3"):
         assert order_in(task.read(said), 3) is None
 
