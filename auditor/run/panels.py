@@ -36,16 +36,15 @@ class Panel(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class SideBySide(Task):
-    """A task about several candidates at once: an answer is one of `FIRST`, `SECOND`, `TIE`, or numbers in order."""
+    """A task about several candidates at once: an answer is `FIRST`, `SECOND`, `TIE`, or rankings that it may be."""
 
     def read(self, output: str, style: Style = "chat", format: str | None = None) -> Answer:
         """Which candidate is named, or all of them, the best first."""
         answer = self.reader.read(output)
         if self.default_format == CHOICE:
             return answer
-        order = read_ranking(output, len(self.formats))
-        if order is not None:
-            return Answer(status="ok", value=tuple(map(str, order)))
+        if orders := rankings(output):
+            return Answer(status="ok", value=orders)
         return Answer(status="refused" if answer.status == "refused" else "unparsed", reason=answer.reason)
 
 
@@ -98,14 +97,11 @@ def asked(task: Task, format: str, shown: Sequence[Variant]) -> Prompt:
     return Prompt(format=format, messages=(*system, Message(role="user", content=content)))
 
 
-def read_ranking(output: str, n: int) -> tuple[int, ...] | None:
-    """The places 0 to n − 1 in the order of ``output``; None where it does not name each number from 1 to n once."""
+def rankings(output: str) -> tuple[str, ...]:
+    """The numbers of ``output``, and those of its last line, where they are each number from 1 on once."""
     lines = [line for line in after_reasoning(output).splitlines() if line.strip()]
-    for text in (" ".join(lines), *(lines[-1:])):
-        places = [int(number) - 1 for number in re.findall(r"\d{1,3}", text)]
-        if sorted(places) == list(range(n)):
-            return tuple(places)
-    return None
+    numbers = [list(map(int, re.findall(r"\d{1,3}", text))) for text in (" ".join(lines), *lines[-1:])]
+    return tuple(" ".join(map(str, own)) for own in numbers if own and sorted(own) == list(range(1, len(own) + 1)))
 
 
 def panels(
@@ -142,5 +138,6 @@ def panels(
 def order_in(answer: Answer, candidates: int) -> tuple[int, ...] | None:
     """The places that an answer names, the best first; all of them for a tie; None where it names not all."""
     if isinstance(answer.value, tuple):
-        return tuple(map(int, answer.value)) if len(answer.value) == candidates else None
+        orders = (tuple(int(number) - 1 for number in one.split()) for one in answer.value)
+        return next((order for order in orders if len(order) == candidates), None)
     return {FIRST: (0,), SECOND: (1,), TIE: (0, 1)}.get(str(answer.value))

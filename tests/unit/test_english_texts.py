@@ -13,7 +13,7 @@ from auditor.core.errors import DataFileError, UnknownPlugin, UserError
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 from auditor.report import planned, run_checks
-from auditor.run.panels import read_ranking, task_of
+from auditor.run.panels import rankings, task_of
 from auditor.text import languages
 from auditor.text.english import looks_english
 
@@ -140,7 +140,7 @@ def test_candidates_are_compared_in_the_language_of_the_task(code: str) -> None:
         answers = {*getattr(said, label), *getattr(english, label)}
         assert {str(task.reader.read(answer).value) for answer in answers} == {label}
     assert task_of(f"hiring{suffix}", 4).formats["ranking-2"].instruction == said.rank
-    assert read_ranking("٢, ٣, ١", 3) == (1, 2, 0)  # digits of any script
+    assert rankings("٢, ٣, ١")[0] == "2 3 1"  # digits of any script
 
 
 def test_a_language_file_of_the_user_needs_no_code(tmp_path: Path) -> None:
