@@ -40,11 +40,11 @@ $(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.base
 	$(PIP) install -q -c constraints.txt -e ".[docs]"
 	@touch $@
 
-# The accessibility rules (axe-core) that the page tests need, from npm and kept out of the repository. Without npm
+# The accessibility rules and the schema of SARIF that tests need, from npm and kept out of the repository. Without npm
 # those tests say why they are skipped.
 $(VENV)/.npm: | $(VENV)/bin/python
 	-command -v npm >/dev/null && npm install --silent --no-save --no-audit --no-fund --ignore-scripts \
-	  --prefix $(VENV)/node axe-core@4
+	  --prefix $(VENV)/node axe-core@4 @microsoft/jest-sarif@1.0.0-beta.0
 	@touch $@
 
 install: $(VENV)/.base
