@@ -119,7 +119,7 @@ class _Table:
             )
             weight, waiting = with_omnibus(chosen) if family == "net" else (0.0, chosen)
             moved = laid_out[main].omnibus(attribute, measured[main][0]) if weight else None
-            if moved is not None:
+            if moved is not None and moved.texts >= MIN_TEXTS:
                 chosen = waiting
                 yield omnibus(dataclasses.replace(of_attribute, family="omnibus"), moved, weight * share)
             for pair in chosen:

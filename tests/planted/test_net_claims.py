@@ -5,6 +5,7 @@ The settings are those of ``benchmarks/power.py``, which measures them with more
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -103,6 +104,18 @@ def test_words_of_an_attribute_that_move_answers_more_than_neutral_words_are_sho
             assert {c.verdict for c in others} <= {"not_tested", "not_determined"}
     assert shown >= 0.9 * FEWER if wanted else shown <= binom.isf(0.003, FEWER, 0.05)
     assert singles <= shown
+
+
+def test_of_five_texts_nothing_is_shown_however_far_words_move_their_answers() -> None:
+    table, question = power.plan("sentiment", ("nationality",))
+    few = table.only(np.flatnonzero(table.columns().version_text < 5).tolist())
+    question = dataclasses.replace(question, outcomes=(), number=True, unit="points")
+    for n in range(5):
+        simulated = Simulated(few, "nationality", {})
+        effects = Effects(word=2.0, neutral=0.1, noise=spread(0.016))
+        simulated.draw(np.random.default_rng(n), effects, number=True)
+        found = claims(simulated, question, Versions(simulated, simulated.columns()))
+        assert {c.verdict for c in found} == {"not_tested"}
 
 
 @pytest.mark.parametrize("net", [0.0, 0.3], ids=["no difference", "groups differ"])
