@@ -7,6 +7,7 @@ seconds, the verdict, and what ``audit doctor`` said. llama.cpp's server is buil
 from __future__ import annotations
 
 import argparse
+import asyncio
 import importlib.util
 import json
 import os
@@ -54,6 +55,7 @@ model.save_pretrained(to)
 AutoTokenizer.from_pretrained(place, gguf_file=name).save_pretrained(to)
 """
 BATCH = 16
+TEMPLATE = {"tokenize": False, "add_generation_prompt": True}
 
 
 def measure(quick: bool = False) -> Iterator[Row]:
@@ -62,32 +64,30 @@ def measure(quick: bool = False) -> Iterator[Row]:
     Both ask the same prompts: variants of reviews in the order in which an audit asks them.
     """
     import torch
+    import transformers
 
     task = load("sentiment")
     made: Any = models.make(f"hf:{unpacked(WEIGHTS)}", task=task)
-    texts = [s.text for s in task.seeds()][: 4 if quick else 12]
-    asked = [
-        task.render(f"{text} {who} was in the next seat.")
-        for text in texts
-        for who in ("A woman", "A man", "A girl", "A boy")
-    ]
+    texts, people = [s.text for s in task.seeds()][: 4 if quick else 12], ("A woman", "A man", "A girl", "A boy")
+    asked = [task.render(f"{text} {who} was in the next seat.") for text in texts for who in people]
     requests = [Request(prompt=prompt, replicate=0, variant_id=f"v{n}") for n, prompt in enumerate(asked)]
-    rows = [made._prompt_ids(prompt) for prompt in asked]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(unpacked(WEIGHTS), padding_side="left")
+    model = transformers.AutoModelForCausalLM.from_pretrained(unpacked(WEIGHTS))
     began = time.perf_counter()
-    bare: list[str] = []
+    bare, ours = list[str](), list[str]()
     with torch.inference_mode():
-        for start in range(0, len(rows), BATCH):
-            bare += [reply.text for reply in made._generated(rows[start : start + BATCH], 16)]
-    loop = time.perf_counter() - began
-    began = time.perf_counter()
-    ours = [
-        reply.text for start in range(0, len(requests), BATCH) for reply in made._work(requests[start : start + BATCH])
-    ]
-    seconds = time.perf_counter() - began
-    same = sum(a == b for a, b in zip(ours, bare, strict=True))
+        for start in range(0, len(asked), BATCH):
+            talks = [[{"role": m.role, "content": m.content} for m in p.messages] for p in asked[start : start + BATCH]]
+            read = tokenizer(tokenizer.apply_chat_template(talks, **TEMPLATE), padding=True, return_tensors="pt")
+            wrote = model.generate(**read, max_new_tokens=16, do_sample=False)[:, read["input_ids"].shape[1] :]
+            bare += map(str.strip, tokenizer.batch_decode(wrote, skip_special_tokens=True))
+    loop, began = time.perf_counter() - began, time.perf_counter()
+    for start in range(0, len(requests), BATCH):
+        ours += [reply.text for reply in asyncio.run(made.generate(requests[start : start + BATCH]))]
+    seconds, same = time.perf_counter() - began, sum(a == b for a, b in zip(ours, bare, strict=True))
     yield Row(
-        "hf:, one-word answers", len(rows) / seconds, "a second", "bare batches of 16", len(rows) / loop,
-        f"with scores of labels; {same} of {len(rows)} answers equal",
+        "hf:, one-word answers", len(asked) / seconds, "a second", "bare batches of 16", len(asked) / loop,
+        f"with scores of labels; {same} of {len(asked)} answers equal",
     )  # fmt: skip
 
 
