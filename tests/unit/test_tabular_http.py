@@ -84,7 +84,9 @@ def test_a_server_repeats_itself_only_if_its_file_says_so(server: JsonServer) ->
     assert "shown" not in {f["verdict"] for f in once.record["findings"]}
     calls = len(server.seen)
     thrice = run("one", **few, replicates=3)
-    assert len(server.seen) - calls == 3 * calls == thrice.record["counts"]["calls"]
+    three, lost = len(server.seen) - calls, 3  # calls that a busy machine loses are made again
+    assert three == pytest.approx(3 * calls, abs=lost)
+    assert thrice.record["counts"]["calls"] == pytest.approx(three, abs=lost)
     assert run("sure", **few).record["models"]["http:sure.yaml"]["deterministic"] is True
 
 
