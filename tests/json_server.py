@@ -11,6 +11,10 @@ from typing import Any
 Replies = Callable[[Any], tuple[int, dict[str, str], Any]]  # body → status, headers, JSON (or bytes)
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128  # the five of the standard library refuse some of sixteen calls at once
+
+
 class JsonServer:
     """``seen`` has method, path, headers (names in lower case) and body of each request."""
 
@@ -38,7 +42,7 @@ class JsonServer:
             def log_message(self, *args: Any) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
