@@ -68,8 +68,8 @@ def test_a_server_decides_on_rows(server: JsonServer, model: str) -> None:
     assert len(found.result.finds)
     assert all(10 <= income - debt < 12 for income, debt, _ in found.result.finds.tolist())
     rows = asked(server)
-    assert len(rows) == pytest.approx(found.record["counts"]["calls"], abs=3)
     (counted,) = (one["counts"] for one in found.record["models"].values())
+    assert 0 <= found.record["counts"]["calls"] - len(rows) <= counted["retries"]
     assert len(rows) == len(set(rows)) or counted["retries"]  # a call that a busy machine lost is made again
     assert set(rows_of(server.seen[0][3])[0]) == {"income", "debt", "sex"}
     assert len(server.seen) < len(rows) / 4 if model == "many" else len(server.seen) == len(rows)
@@ -84,9 +84,11 @@ def test_a_server_repeats_itself_only_if_its_file_says_so(server: JsonServer) ->
     assert "shown" not in {f["verdict"] for f in once.record["findings"]}
     calls = len(server.seen)
     thrice = run("one", **few, replicates=3)
-    three, lost = len(server.seen) - calls, 3  # calls that a busy machine loses are made again
-    assert three == pytest.approx(3 * calls, abs=lost)
-    assert thrice.record["counts"]["calls"] == pytest.approx(three, abs=lost)
+    three = len(server.seen) - calls
+    # Calls that a busy machine loses are made again.
+    lost, more = (done.record["models"]["http:one.yaml"]["counts"]["retries"] for done in (once, thrice))
+    assert -3 * lost <= three - 3 * calls <= more
+    assert 0 <= thrice.record["counts"]["calls"] - three <= more
     assert run("sure", **few).record["models"]["http:sure.yaml"]["deterministic"] is True
 
 
