@@ -170,7 +170,7 @@ def flat(calls: int, mix: str = "soak") -> Seen:
 def measure(quick: bool = False) -> Iterator[Row]:
     """Return throughput and CPU time against the SDK; memory and lost answers of 100,000 calls through faults."""
     for latency_s in (0.05, 0.25):
-        yield from compare(latency_s, 256 if quick else 640, 1 if quick else 3)
+        yield from compare(latency_s, 640 if quick else 2_000, 1 if quick else 3)
     prompts = 2000 if quick else 100_000
     seen = flat(prompts)
     note = f"{prompts:,} prompts, {seen.calls:,} calls, {seen.failed} failed; {seen.late_mib:.0f} MiB at the end"

@@ -97,8 +97,6 @@ class Words:
         self._left = max(1, n - self._fixed.shape[1])
         by_text = self._text @ self._z**2
         self._told = bool((by_text.sum(axis=0) ** 2 > (by_text**2).sum(axis=0) + 1e-300).any())
-        plain = self._plain = self._z.astype(np.float32)  # enough for weights
-        self._gram = plain.T @ plain if plain.shape[1] < n else plain @ plain.T
         self._of, self._texts = text, [np.flatnonzero(text == one) for one in np.unique(text)]
         self._known: dict[int, tuple[Floats, float, float]] = {}
 
@@ -141,15 +139,16 @@ class Words:
         step = round(math.log(max(ratio, 1e-6)) * RATIOS)
         if step not in self._known:
             weight = 1.0 / (1.0 + math.exp(step / RATIOS) * self._size)
-            z, gram = self._plain, self._gram
+            z = self._z.astype(np.float32)  # enough for weights
             weighted = z * weight.astype(np.float32)
             if z.shape[1] < len(z):  # all pairs of rows, less those of one text
                 own = np.concatenate([weighted[rows] @ z[rows].T @ z[rows] for rows in self._texts])
+                gram = z.T @ z
                 form = (gram * weight.astype(np.float32)) @ gram - z[np.concatenate(self._texts)].T @ own
             else:
                 across = weighted @ z.T
                 across[self._of[:, None] == self._of] = 0.0
-                form = across @ gram
+                form = across @ (z @ z.T)
             total = max(float(np.trace(form)), 1e-300)
             self._known[step] = weight, total, max(1.0, total**2 / max(float((form * form.T).sum()), 1e-300))
         return self._known[step]

@@ -17,6 +17,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 
 START = 2  # calls in flight at first
 HOLDS, BRIEF_S = 3.0, 0.05  # a latency holds up to so many times the lowest, and up to so many seconds more
+EVEN = 1.2  # a latency of so many times the lowest tells that calls do not share the server's work
 SLOWER = 1.02  # by how much the lowest latency is raised where it does not hold: the server may be slower for good
 ROOM = 0.7  # of the time-out: the most that a mean latency may take after the next step
 
@@ -47,9 +48,9 @@ def duration_s(text: str) -> float | None:
 class Limiter:
     """How many calls may be in flight: one number that follows the server, between 1/40 and ``concurrency``.
 
-    It starts at 2, doubles until the first trouble and grows slowly afterwards, while latency holds and leaves room
-    below a time-out that was seen. A time-out halves it. So does a refusal that names a time, or that comes before the
-    first answer. Calls that were under way together halve it once.
+    It starts at 2. Until the first trouble it doubles, and quadruples where more calls took no longer. Afterwards it
+    grows slowly, while latency holds and leaves room below a time-out that was seen. A time-out halves it. So does a
+    refusal that names a time, or that comes before the first answer. Calls that were under way together halve it once.
 
     Refusals that name no time are judged in groups of calls: the size becomes the part that was accepted, and calls are
     spread evenly over time. A size below 1 is a pace, which meets a limit on calls a second. A server that refuses at
@@ -163,9 +164,10 @@ class Limiter:
             self._refused_before, self._no_better = None, 0
         self._chance += (share - self._chance) / 4
         self._chance *= self._chance > STRAY
-        larger = self.size * (1.0 + min(0.5, 0.02 * 1.5 ** (self._clean - 1)) if self._troubled else 2.0)
         mean_s = self._seconds / max(1, self._answered)
         self._best_s = min(self._best_s, mean_s)
+        early = 4.0 if self._clean > 1 and mean_s <= EVEN * self._best_s + BRIEF_S else 2.0
+        larger = self.size * (1.0 + min(0.5, 0.02 * 1.5 ** (self._clean - 1)) if self._troubled else early)
         then_s = mean_s * self._calls(larger) / self._calls(self.size)
         holds = mean_s <= HOLDS * self._best_s + BRIEF_S and then_s <= ROOM * self._timeout_s
         if not holds:
