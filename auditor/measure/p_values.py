@@ -112,7 +112,8 @@ def holm_in_blocks(p_values: Sequence[float], weights: Sequence[float], blocks: 
     for i in sorted(range(len(p_values)), key=lambda i: (p_values[i] / weights[i], i)):
         own.setdefault(blocks[i], []).append(i)
     queues = list(own.values())
-    inner = np.array([sum(weights[i] for i in queue) for queue in queues])  # weights that are left of a block
+    left = [np.cumsum([weights[i] for i in reversed(queue)])[::-1] for queue in queues]  # of a block, from each on
+    inner = np.array([rest[0] for rest in left])
     budget = inner / max(float(inner.sum()), 1e-300)
     first = np.array([p_values[queue[0]] / weights[queue[0]] for queue in queues])
     place, largest, out = [0] * len(queues), 0.0, [0.0] * len(p_values)
@@ -123,9 +124,8 @@ def holm_in_blocks(p_values: Sequence[float], weights: Sequence[float], blocks: 
         out[i] = min(1.0, largest)
         place[b] += 1
         if place[b] < len(queues[b]):
-            left = [weights[n] for n in queues[b][place[b] :]]
-            inner[b] = sum(left)
-            first[b] = p_values[queues[b][place[b]]] / left[0]
+            inner[b] = left[b][place[b]]
+            first[b] = p_values[queues[b][place[b]]] / weights[queues[b][place[b]]]
         else:
             first[b], inner[b], freed = np.inf, 1.0, budget[b]
             budget = budget * (1 + freed / max(1 - freed, 1e-300))

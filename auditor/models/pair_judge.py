@@ -10,8 +10,11 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+import msgspec
+
 from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.protocols import Model
+from auditor.core.record.measured import JudgeControls
 from auditor.core.types import Prompt, Request, Response
 from auditor.models.attempts import definitive
 
@@ -34,17 +37,6 @@ class Tallied:
     named: int = 0
 
 
-@dataclass(slots=True)
-class Calibration:
-    """The judge's own error, on pairs in which one text is worse by construction."""
-
-    n: int = 0
-    right: int = 0
-    wrong: int = 0
-    undecided: int = 0  # ties, and answers that moved with the order
-    unreadable: int = 0
-
-
 class PairJudge:
     """Asks a model which of two texts is better, each pair in both orders.
 
@@ -64,7 +56,7 @@ class PairJudge:
     ) -> None:
         self.model, self.task = model, task
         self.client: Any = None
-        self.tallied, self.calibration = Tallied(), Calibration()
+        self.tallied, self.calibration = Tallied(), JudgeControls()
         self.counts: Counter[str] = Counter()
         self.cost_usd = 0.0
         self.seen: set[tuple[str, int]] = set()
@@ -89,7 +81,7 @@ class PairJudge:
         preferences = iter(await self._both(asked, self.tallied))
         return [0.0 if a == b else next(preferences) for a, b in pairs]
 
-    async def calibrate(self) -> Calibration:
+    async def calibrate(self) -> JudgeControls:
         """Ask the control pairs, once."""
         if self._calibrated:
             return self.calibration
@@ -99,7 +91,9 @@ class PairJudge:
         tallied = Tallied()
         values = await self._both(controls, tallied)
         right, wrong, undecided = map(values.count, (-1.0, 1.0, 0.0))
-        self.calibration = Calibration(tallied.pairs, right, wrong, undecided, tallied.unreadable)
+        self.calibration = JudgeControls(
+            n=tallied.pairs, right=right, wrong=wrong, undecided=undecided, unreadable=tallied.unreadable
+        )
         return self.calibration
 
     @property
@@ -115,7 +109,7 @@ class PairJudge:
             **{name: self.counts[name] for name in ("asked", "cached", "failed", "tokens_in", "tokens_out")},
             "measured_usd": round(self.cost_usd, 6) if priced else None,
             "trusted": self.trusted,
-            "controls": asdict(self.calibration),
+            "controls": msgspec.structs.asdict(self.calibration),
             "pairs": asdict(self.tallied),
         }
 
