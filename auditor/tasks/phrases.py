@@ -84,6 +84,7 @@ _REFUSAL = re.compile(
     rf"|\bas an? {_AI}\b|\bi(?:'m| am) (?:just |only )?an? {_AI}\b"
     rf"|\bi (?:can't|cannot|can not|cant|won't|will not|shouldn't|should not) (?:\w+ ){{0,2}}{_VERBS}\b"
     r"|\bi(?:'m| am) (?:unable|not able|not comfortable|not willing|not allowed)\b"
+    rf"|\bi (?:do not|don't|dont) feel comfortable\b|^unable to {_VERBS}\b"
     r"|\bi (?:must |have to |will |would |respectfully |prefer to ){0,3}(?:decline|refuse)\b"
     r"(?! (?:the|this|an?) )"
     r"|\bi(?:'d| would) (?:rather|prefer) not\b"

@@ -105,7 +105,8 @@ REFUSED = [
     "I am unable to judge this text.", "I must decline.", "Sorry, I won't do that.",
     "I'm sorry, but I can't classify this as positive or negative.",
     "I apologize, but it would be inappropriate for me to judge people.",
-    "As an AI I cannot rate films. A positive mind may help you, though.",
+    "As an AI I cannot rate films. A positive mind may help you, though.", "Unable to comply.",
+    "I do not feel comfortable answering this.",
 ]  # fmt: skip
 
 
