@@ -9,7 +9,7 @@ import numpy as np
 
 from auditor.core.record.measured import Claim
 from auditor.core.shown import plural, verb
-from auditor.core.types import DECIDED, VERDICTS, ClaimVerdict, Estimate, Finding
+from auditor.core.types import DECIDED, Estimate, Finding
 from auditor.measure.claims import OTHERS
 from auditor.measure.hidden import Seen, Settings, hidden_findings
 from auditor.measure.observations import Observations, Place
@@ -21,7 +21,7 @@ SCORE = "SCO130"
 CODES = {  # of families of claims
     "net": "DIR110",
     "refusal": "REF120",
-    "instability": "INS140",
+    "instability": ATOMIC,
     "interaction": "INT150",
     "omnibus": "OMN160",
 }
@@ -34,9 +34,8 @@ Key = tuple[Place, tuple[str, ...]]  # and attributes
 def findings(tables: Sequence[Observations], settings: Settings, claims: Sequence[Claim] = ()) -> list[Finding]:
     """All findings of a run.
 
-    For each model, format and attribute set one with its rate of changes (MUT101 one attribute, MUT102 several); its
-    verdict is that of the net claims of the attribute, and of the claim about unsigned changes where there is no
-    net claim. `CODES` has those of claims; HID201 is a single hidden variant.
+    For each model, format and attribute set one with its rate of changes (MUT101 one attribute, MUT102 several) and
+    the verdict of the claim about instability. `CODES` has those of other claims; HID201 is a single hidden variant.
     docs/decisions/0004-claims.md has the rules.
     """
     places = {id(claim): n for n, claim in enumerate(claims)}
@@ -48,8 +47,7 @@ def findings(tables: Sequence[Observations], settings: Settings, claims: Sequenc
             about = [c for c in claims if _key(c) == key]
             changed = _changed(tables, key)
             rate = violation_rate(counts)
-            verdict, decisive = _summary(about, judged=rate is not None)
-            moved = next((c.examples for c in about if c.verdict == "shown" and c.examples), ())
+            own = next((c for c in about if c.family == "instability"), None)
             of_sets.append(
                 Finding(
                     id="",
@@ -58,17 +56,17 @@ def findings(tables: Sequence[Observations], settings: Settings, claims: Sequenc
                     model=place.model,
                     format=place.format,
                     attributes=attributes,
-                    verdict=verdict,
+                    verdict="not_tested" if own is None or rate is None else own.verdict,
                     rate=rate,
                     noise=settings.noise.get(place.model),
-                    p_value=None if decisive is None else decisive.p_value,
-                    p_adjusted=None if decisive is None else decisive.p_adjusted,
-                    exemplars=tuple(one.verdict.variant_id for one in changed[:EXEMPLARS]) or moved,
+                    p_value=None if own is None else own.p_value,
+                    p_adjusted=None if own is None else own.p_adjusted,
+                    exemplars=tuple(one.verdict.variant_id for one in changed[:EXEMPLARS]),
                     notes=tuple(rate_notes(attributes, counts, rate)),
-                    claim=None if decisive is None else places[id(decisive)],
+                    claim=None if own is None else places[id(own)],
                 )
             )
-            of_groups += _claims(about, changed, places)
+            of_groups += _claims([c for c in about if c is not own], changed, places)
     return numbered([*of_sets, *of_groups, *hidden_findings(tables, settings)])
 
 
@@ -102,42 +100,24 @@ def _changed(tables: Iterable[Observations], key: Key) -> list[Seen]:
     return sorted(seen, key=lambda one: (-(one.verdict.distance or 0.0), one.verdict.case_id, one.verdict.variant_id))
 
 
-# -- sets of attributes -----------------------------------------------------------------------------------
-
-
-def _summary(claims: Sequence[Claim], *, judged: bool) -> tuple[ClaimVerdict, Claim | None]:
-    """The verdict of a set of attributes, and the claim that it rests on."""
-    net = [c for c in claims if c.family in ("net", "omnibus")]
-    tested = [c for c in net if c.p_value is not None] or [
-        c for c in claims if c.family == "instability" and c.p_value is not None
-    ]
-    if not tested or not judged:
-        return ("not_determined" if judged else "not_tested"), next((c for c in claims if c.why), None)
-    # Bounded where all are.
-    states = {c.verdict for c in tested} - {"bounded"} or {"bounded"}
-    verdict: ClaimVerdict = next(v for v in VERDICTS if v in states)
-    alike = [c for c in tested if c.verdict == verdict]
-    return verdict, min(alike, key=lambda c: (c.p_adjusted or 0.0, c.p_value or 0.0))
-
-
 # -- claims about groups ------------------------------------------------------------------------------------
 
 
 def _claims(claims: Sequence[Claim], changed: Sequence[Seen], places: Mapping[int, int]) -> list[Finding]:
     """Net and refusal claims that are decided, the clearest net claim of those that are not, what else is shown."""
     out = []
-    for family, code in CODES.items():
+    for family in CODES:
         tested = [c for c in claims if c.family == family and c.p_value is not None and c.verdict != "not_tested"]
         decided = [c for c in tested if c.verdict in DECIDED]
         if family == "net" and not decided and tested:
             decided = [min(tested, key=lambda c: c.p_value or 0.0)]
         if family not in ("net", "refusal"):
             decided = [c for c in decided if c.verdict == "shown"]
-        out += [_finding(c, code, changed, places[id(c)]) for c in decided]
+        out += [_finding(c, changed, places[id(c)]) for c in decided]
     return out
 
 
-def _finding(claim: Claim, code: str, changed: Sequence[Seen], place: int) -> Finding:
+def _finding(claim: Claim, changed: Sequence[Seen], place: int) -> Finding:
     rate = None
     if claim.family != "omnibus" and (claim.scale == "share" or claim.share_difference is not None):
         value, low, high = claim.estimate, claim.low, claim.high
@@ -151,7 +131,7 @@ def _finding(claim: Claim, code: str, changed: Sequence[Seen], place: int) -> Fi
     return Finding(
         id="",
         kind="claim",
-        code=SCORE if claim.scale == "number" and claim.family == "net" else code,
+        code=_code(claim),
         model=claim.model,
         format=claim.format,
         attributes=tuple(claim.attribute.split("+")),
@@ -163,6 +143,12 @@ def _finding(claim: Claim, code: str, changed: Sequence[Seen], place: int) -> Fi
         exemplars=_examples(claim, changed),
         claim=place,
     )
+
+
+def _code(claim: Claim) -> str:
+    if claim.family == "net" and claim.scale == "number":
+        return SCORE
+    return JOINT if claim.family == "instability" and "+" in claim.attribute else CODES[claim.family]
 
 
 def _examples(claim: Claim, changed: Sequence[Seen]) -> tuple[str, ...]:

@@ -71,7 +71,7 @@ def _texts(record: RunRecord, evidence: object) -> Document:
 def _examples(record: RunRecord, evidence: object, first: first_screen.Screen) -> Section:
     def strength(row: cards.Card) -> tuple[object, ...]:
         f = row.finding
-        claim = None if f.code.startswith(claimed.RATES) else claimed.of_finding(record, f)
+        claim = claimed.of_finding(record, f)
         own = (9,) if claim is None else claimed.order(claim)
         headline = first.example is not None and f.id == first.example.finding_id
         return not headline, words.RANK[f.verdict], RANK[f.kind], own

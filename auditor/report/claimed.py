@@ -454,11 +454,6 @@ def not_tested(record: RunRecord) -> Iterator[str]:
 # -- findings ---------------------------------------------------------------------------------------------
 
 
-def tested_p(finding: Finding) -> float | None:
-    """The adjusted p value of a finding's own figure; the verdict of a rate of changes is that of other claims."""
-    return None if finding.code.startswith(RATES) else finding.p_adjusted
-
-
 def rows(record: RunRecord) -> list[Card]:
     """Every finding, the shown ones first, then in the order of the record."""
     return sorted((card_of(record, f) for f in record.findings), key=lambda row: words.RANK.get(row.finding.verdict, 4))
@@ -500,9 +495,8 @@ def notes(record: RunRecord, finding: Finding) -> tuple[str, ...]:
     if (claim := of_finding(record, finding)) is None:
         return finding.notes
     if finding.code.startswith(RATES):
-        one = state(record, claim) if claim.verdict == "shown" and claim.family == "net" else None
-        which = [f"the direction of the change is shown: {one.who} {one.amount}"] if one is not None else []
-        return (*which, *([claim.why] if claim.why else []), *finding.notes)
+        beside = state(record, claim)  # what neutral edits did
+        return tuple(filter(None, (beside.sentence if beside else "", reason(claim), *finding.notes)))
     low, high, scale = claim.words_low, claim.words_high, 100.0 if claim.scale == "share" else 1.0
     fixed = []
     if claim.family in ("net", "refusal") and claim.words_estimate is not None and low is not None and high is not None:

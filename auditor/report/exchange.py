@@ -16,7 +16,7 @@ from auditor.core.protocols import Renderer
 from auditor.core.record import RunRecord
 from auditor.report import run_checks, words
 from auditor.report.cards import Card
-from auditor.report.claimed import rows, tested_p, title
+from auditor.report.claimed import rows, title
 from auditor.report.planned import deviations
 
 # -- JUnit ------------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def _sarif(row: Card, codes: list[str], seen: Counter[str]) -> dict[str, object]
             "finding": _plain(f.id),
             "verdict": f.verdict,
             "rate": rate and {name: getattr(rate, name) for name in ("value", "low", "high", "level", "n")},
-            "p_adjusted": tested_p(f),
+            "p_adjusted": f.p_adjusted,
             "variants": [_plain(v) for v in f.exemplars],
         },
     }

@@ -128,7 +128,7 @@ def _as_findings(evidence: Any, variant: Variant) -> Iterator[Finding]:
 def _whole(page: Page, shown: cards.Card, judged: Judged, seen: set[tuple[str, ...]]) -> None:
     finding = shown.finding
     card(page, shown)
-    if finding.rate is not None and (p := claimed.tested_p(finding)) is not None:
+    if finding.rate is not None and (p := finding.p_adjusted) is not None:
         page.paragraph(f"p = {finding.p_value:.2g}, adjusted {p:.2g}", indent="  ")
     if shown.more:
         page.line()

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from auditor.core.record import Claim, RunRecord
 from auditor.report import cards, run_checks, words
-from auditor.report.claimed import RATES
 
 
 def following(record: RunRecord, example: Example | None) -> Iterator[tuple[str, str]]:
@@ -59,7 +58,7 @@ class Example(cards.Brief):
 def example(record: RunRecord, evidence: object, claim: Claim) -> Example | None:
     """Return the first variant of a claim, the clearest first, whose label or score changed."""
     place = record.claims.index(claim) if evidence is not None and record.claims else -1
-    own = next((f for f in record.findings if f.claim == place and not f.code.startswith(RATES)), None)
+    own = next((f for f in record.findings if f.claim == place), None)
     shown = own.exemplars if own is not None else ()
     for variant_id in dict.fromkeys((*shown, *claim.examples) if place >= 0 else ()):
         made = cards.brief(evidence, variant_id, claim.model, claim.format)

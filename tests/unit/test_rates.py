@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -148,8 +149,8 @@ def test_which_placebos_stand_against_a_rate() -> None:
 def test_rates_of_changes_without_a_claim_determine_nothing() -> None:
     found = findings([world()], Settings(deterministic={"m": True}))
     assert [(f.id, f.code, f.kind, f.verdict) for f in found] == [
-        ("F001", "MUT101", "claim", "not_determined"),
-        ("F002", "MUT102", "claim", "not_determined"),
+        ("F001", "MUT101", "claim", "not_tested"),
+        ("F002", "MUT102", "claim", "not_tested"),
         ("F003", "HID201", "hidden", "not_tested"),
     ]
     atomic, joint, hidden = found
@@ -235,16 +236,14 @@ def test_an_interval_without_zero_is_told_apart_from_too_little_data(value: floa
     assert bool(why) == bool(claim.why)
 
 
-def test_a_finding_of_an_attribute_says_which_difference_its_verdict_rests_on() -> None:
-    def screened(text: str) -> str:
-        return "invite" if {"she", "her", "woman", "girl"} & set(re.findall(r"\w+", text.lower())) else "reject"
+def test_a_rate_of_changes_has_the_verdict_of_changes_beyond_neutral_edits() -> None:
+    def unsteady(text: str) -> str:  # any edit moves its answers, and "she" gets more of them
+        favoured = {"she", "her", "woman"} & set(re.findall(r"\w+", text.lower()))
+        return "invite" if crc32(text.encode()) % 100 < (95 if favoured else 35) else "reject"
 
-    result = audit("hiring", model=screened, attributes="gender", limit=60, cache=False)
+    result = audit("hiring", model=unsteady, attributes="gender", cache=False)
+    assert any(f.code == "DIR110" and f.verdict == "shown" for f in result.findings)
     (finding,) = [f for f in result.findings if f.code == ATOMIC]
-    assert finding.verdict == "shown"
-    note = claimed.notes(result.run, finding)[0]
-    assert note.startswith("the direction of the change is shown: ")
-    assert " were invited in " in note
-    same = audit("hiring", model=lambda text: "reject", attributes="gender", limit=60, cache=False)
-    (finding,) = [f for f in same.findings if f.code == ATOMIC]
-    assert not any("which way" in note for note in claimed.notes(same.run, finding))
+    (claim,) = [c for c in result.run.claims if c.family == "instability"]
+    assert (finding.verdict, finding.p_adjusted) == (claim.verdict, claim.p_adjusted)
+    assert "neutral edits changed them in" in " ".join(claimed.notes(result.run, finding))

@@ -161,7 +161,9 @@ def _today(plain: Plain) -> Plain:
     for f in findings:
         groups = [group for step in f.get("directions", ()) for group in step[1:]]
         key = _about(FAMILIES.get(f["code"][:3], ""), "+".join(f["attributes"]), groups, f)
-        linked.append(f | {"claim": known.get(key)} | ({"notes": [EARLIER]} if f["verdict"] == OF_WORDS else {}))
+        rate = f["code"].startswith("MUT")  # had the verdict of the net claims of its attribute
+        own = {"claim": None, "p_value": None, "p_adjusted": None} if rate else {"claim": known.get(key)}
+        linked.append(f | own | ({"notes": [EARLIER]} if f["verdict"] == OF_WORDS else {}))
     said = [c | ({"why": EARLIER} if c["verdict"] == OF_WORDS else {}) for c in claims]
     return {**plain, "claims": [*map(_decided, said)], "findings": [*map(_decided, linked)]}
 

@@ -21,7 +21,8 @@ FAMILIES: dict[str, Family] = {  # of findings, by how their codes begin
     "DIR": "net",
     "SCO": "net",
     "REF": "refusal",
-    "INS": "instability",
+    "MUT": "instability",
+    "INS": "instability",  # of version 0.2
     "INT": "interaction",
     "OMN": "omnibus",
 }

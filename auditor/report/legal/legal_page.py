@@ -370,7 +370,7 @@ def _table_of(page: Page, caption: str, findings: Sequence[Finding]) -> doc.Tabl
             f.id,
             claimed.sentence(page.record, f),
             f.model,
-            words.p_value(claimed.tested_p(f)),
+            words.p_value(f.p_adjusted),
             doc.Cell(mark=words.finding_verdict(f), kind=f.verdict),
         )
         for f in ranked
