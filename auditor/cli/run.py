@@ -69,7 +69,7 @@ def run(
 
 def _spare_memory(plan: Plan) -> None:
     """Keep PyTorch out of spaCy, unless code runs in this process that may use both."""
-    from auditor.text.pipelines import without_torch
+    from auditor.text.parse import without_torch
 
     foreign = ("python:", "langchain:")
     ours = plan.suite in SUITES and plan.parser == "embedded"

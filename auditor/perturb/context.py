@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from functools import cached_property
 
 from auditor.perturb.dictionaries import Term, persons
@@ -100,7 +99,8 @@ class _Place:
         before, after = self.key(-1), self.key(1)
         if before in term.not_after or after in term.not_before or f"{self.key(-2)} {before}" in term.not_after:
             return False
-        return all(_CONDITIONS[tag](self, term) for tag in term.tags if tag in _CONDITIONS)
+        conditions = (getattr(self, "when_" + tag.replace(":", "_"), None) for tag in term.tags)
+        return all(condition is None or condition(term) for condition in conditions)
 
     def in_a_name(self, term: Term) -> bool:
         """Whether a capitalized word is part of a name (Iron Man, American Beauty, Jack Black)."""
@@ -132,29 +132,29 @@ class _Place:
             return False
         return self.key(-1) not in ("the", "a", "an", "some") or self.word(3)[:1].isupper()
 
-    # -- conditions of terms --------------------------------------------------
+    # -- conditions of terms: each is called as its tag in a dictionary is ----
 
-    def _lower(self, term: Term) -> bool:
+    def when_lower(self, term: Term) -> bool:
         return self.case != "title" or self.at_start or self.key(-1) in DETERMINERS
 
-    def _start(self, term: Term) -> bool:
+    def when_start(self, term: Term) -> bool:
         """Whether a capital opens a sentence; a heading has no end of one."""
         line = self.text[self.tokens[self.i].start :].partition("\n")[0]
         return self.at_start and self.surface[0].isupper() and any(mark in line for mark in ".!?")
 
-    def _spoken(self, term: Term) -> bool:
+    def when_spoken(self, term: Term) -> bool:
         return _SPOKEN.search(self.text) is not None
 
-    def _no_exclamation(self, term: Term) -> bool:
+    def when_no_exclamation(self, term: Term) -> bool:
         return not (self.at_start and self.key(1) in {",", "!"})
 
-    def _before_name(self, term: Term) -> bool:
+    def when_before_name(self, term: Term) -> bool:
         name = self.near(1)
         if self.case == "lower" or not name or not name[0].isupper() or not name[0].isalpha():
             return False
         return self.case == "title" or case_of(name) == "upper"
 
-    def _first_name(self, term: Term) -> bool:
+    def when_name(self, term: Term) -> bool:
         """Whether a capitalized word opens a name: nothing but a person word or a function word before it."""
         before = self.near(-1)
         low = before.lower()
@@ -164,10 +164,10 @@ class _Place:
             return low in ABBREVIATIONS or starts_sentence(self.text, self.tokens[self.i - 1].start)
         return True
 
-    def _after_person(self, term: Term) -> bool:
+    def when_after_person(self, term: Term) -> bool:
         return bool(self.near(-1)) and self.key(-1) in self.known.people
 
-    def _pointed_at(self, term: Term) -> bool:
+    def when_after_pointer(self, term: Term) -> bool:
         """Whether a determiner or a possessor comes before a noun, with at most one adjective between."""
         for step in (-1, -2):
             word = self.key(step)
@@ -177,16 +177,16 @@ class _Place:
                 return False
         return False
 
-    def _after_comma(self, term: Term) -> bool:
+    def when_after_comma(self, term: Term) -> bool:
         return self.key(-1) == ","
 
-    def _proper(self, term: Term) -> bool:
+    def when_case(self, term: Term) -> bool:
         """Whether a capital is the word's own; where any word has one, a noun for a person has to follow."""
         if self.case != "lower" and (self.at_start or self.case == "upper"):
             return self.near(1).lower() in self.known.people
         return self.case != "lower"
 
-    def _before_person(self, term: Term) -> bool:
+    def when_before_person(self, term: Term) -> bool:
         known, j, steps, coordinated, last = self.known, self.end, 0, False, ""
         while j < len(self.tokens) and steps < 4:
             word, j = _hyphenated(self.tokens, j)
@@ -220,7 +220,7 @@ class _Place:
             adjectives = adjectives and word in self.known.adjectives
         return False
 
-    def _as_noun(self, term: Term) -> bool:
+    def when_as_noun(self, term: Term) -> bool:
         after = self.key(1)
         if after and after not in FUNCTION_WORDS and after[0].isalnum():
             return False
@@ -229,7 +229,7 @@ class _Place:
             return True
         return further in DETERMINERS and before not in FUNCTION_WORDS and before.isalpha()
 
-    def _as_adjective(self, term: Term) -> bool:
+    def when_as_adjective(self, term: Term) -> bool:
         following, before = self.near(1), self.key(-1)
         if before in _ADVERBS:
             before = self.key(-2)
@@ -241,25 +241,8 @@ class _Place:
         if low in _AND:
             return self.key(2) in self.known.adjectives
         if self.case == "lower" and term.text[0].isupper():  # without capitals no title can be told
-            return self._before_person(term)
+            return self.when_before_person(term)
         return following[0].islower() or low in self.known.people or self.case == "upper"
-
-
-_CONDITIONS: Mapping[str, Callable[[_Place, Term], bool]] = {
-    "lower": _Place._lower,
-    "start": _Place._start,
-    "spoken": _Place._spoken,
-    "no_exclamation": _Place._no_exclamation,
-    "before:name": _Place._before_name,
-    "name": _Place._first_name,
-    "after:person": _Place._after_person,
-    "after:pointer": _Place._pointed_at,
-    "after:comma": _Place._after_comma,
-    "case": _Place._proper,
-    "before:person": _Place._before_person,
-    "as:noun": _Place._as_noun,
-    "as:adjective": _Place._as_adjective,
-}
 
 
 def _capital(word: str) -> bool:

@@ -8,14 +8,14 @@ settled by the tag that the parser gives them, or by rule where there is no pars
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 from auditor.perturb.combine import grouped
 from auditor.perturb.context import Context
-from auditor.perturb.dictionaries import Dictionary, Term, persons
-from auditor.perturb.fixed import is_fixed
+from auditor.perturb.dictionaries import Dictionary, Term, persons, phrases, titles
 from auditor.text.english import FUNCTION_WORDS, Word, stands_alone, word_list, words
 
 _LETS = frozenset(("let", "lets", "make", "makes", "made", "making", "letting"))
@@ -25,6 +25,9 @@ _TIMES = word_list("times")
 _VERBS = word_list("verbs_behind_her")
 _MARKUP = re.compile(r"(?:</[A-Za-z][^<>]*>|[*_])+")  # closes behind a word
 _TIES = frozenset("\u00ad\u200c\u200d\u2060")  # soft hyphen, joiners
+_QUOTED = re.compile(r"\"([^\"\n]{1,200})\"|“([^”\n]{1,200})”")
+_FEW_WORDS = re.compile(r"\s?(?:[\w'’-]+ ){1,4}[\w'’-]+\s?[,.!]?\s?")
+_CLAUSAL = frozenset(("is", "are", "was", "were", "has", "have", "had", "can", "will"))  # of a sentence
 
 
 class Hit(NamedTuple):
@@ -78,14 +81,10 @@ class Matcher:
     def scan(self, text: str) -> Scan:
         """Find every term in ``text``; hits are in order and those of one dictionary do not overlap."""
         tokens = words(text)
-        hits: list[Hit] = []
-        for index in self._layers:
-            self._search(index, text, tokens, hits)
-        if len(self._layers) > 1:
-            hits.sort(key=lambda h: (h.start, h.end, h.term.attribute))
-        return Scan(text, tokens, hits)
+        hits = [hit for index in self._layers for hit in self._search(index, text, tokens)]
+        return Scan(text, tokens, sorted(hits, key=lambda h: (h.start, h.end, h.term.attribute)))
 
-    def _search(self, index: Mapping[str, list[_Entry]], text: str, tokens: list[Word], hits: list[Hit]) -> None:
+    def _search(self, index: Mapping[str, list[_Entry]], text: str, tokens: list[Word]) -> Iterator[Hit]:
         free = 0
         for i, token in enumerate(tokens):
             entries = index.get(token.key)
@@ -99,8 +98,8 @@ class Matcher:
                 if not _alone(text, start, end):
                     continue
                 fitting = self._context.fitting(text, tokens, i, n, terms)
-                if fitting and not is_fixed(text, start, fitting[0]):
-                    hits.append(Hit(start, end, text[start:end], fitting, i))
+                if fitting and not _is_fixed(text, start, fitting[0]):
+                    yield Hit(start, end, text[start:end], fitting, i)
                     free = i + n
                     break
 
@@ -111,6 +110,44 @@ def _alone(text: str, start: int, end: int) -> bool:
         tied = text[start - 2 : start - 1].isalnum() or text[end + 1 : end + 2].isalnum()
         return not tied and stands_alone(text, start, end)
     return stands_alone(text, start, end)
+
+
+class _Span(NamedTuple):
+    start: int
+    end: int
+    kind: str  # "title", "quoted" (pronouns in it may change) or "phrase" (of a gender alone)
+
+
+@lru_cache(maxsize=256)
+def _fixed_spans(text: str) -> tuple[_Span, ...]:
+    low = text.lower()
+    spans = [
+        _Span(*match.span(), "title")
+        for word in titles().keys() & set(re.findall(r"[\w’'-]+", low))
+        for known in titles()[word]
+        for match in re.finditer(rf"(?<!\w){re.escape(known)}(?!\w)", low)
+    ]
+    spans += [_Span(*match.span(), "quoted") for match in _QUOTED.finditer(text) if _named(match[1] or match[2])]
+    spans += [_Span(*match.span(), "phrase") for match in phrases().finditer(text)]
+    return tuple(spans)
+
+
+def _named(quoted: str) -> bool:
+    """Whether these are a few words that are no sentence, or more of which each has a capital."""
+    if _FEW_WORDS.fullmatch(quoted):
+        return not _CLAUSAL & set(quoted.lower().split())
+    long = [word for word in quoted.split() if len(word) > 3 and word.isalpha()]
+    return len(long) > 2 and all(word[0].isupper() for word in long)
+
+
+def _is_fixed(text: str, start: int, term: Term) -> bool:
+    """Whether a word stays as it is: in a title, in quotation marks that hold a name, or in a fixed phrase."""
+    for first, last, kind in _fixed_spans(text):
+        if first <= start < last:
+            free = term.slot.startswith("pronoun.") if kind == "quoted" else term.attribute != "gender"
+            if kind == "title" or not free:
+                return True
+    return False
 
 
 def _index(terms: Sequence[Term]) -> dict[str, list[_Entry]]:

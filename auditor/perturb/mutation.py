@@ -7,6 +7,7 @@ applied at once to spans of the original, so no replaced word is ever replaced a
 from __future__ import annotations
 
 import itertools
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from random import Random
@@ -19,16 +20,35 @@ from auditor.perturb.combine import grouped
 from auditor.perturb.dictionaries import Dictionary, unknown
 from auditor.perturb.edits import apply, span_of
 from auditor.perturb.matching import Matcher, Scan
-from auditor.perturb.persons import ALL, SUBJECT_OR_ALL, Crowd, Persons, TextParser, parsed
+from auditor.perturb.persons import ALL, SUBJECT_OR_ALL, Crowd, Persons, parsed
 from auditor.perturb.substitution import BETWEEN, EVERY, Choice, Substitution, Wanted, sample, split
 from auditor.text.english import looks_english, word_list
+from auditor.text.parse import Parser
 from auditor.text.split import sentences
 
 _COUPLES = word_list("couples")
 _BATCH = 32  # seeds scanned together, so that their sentences are parsed in one batch
 
 
-class MutationSuite(Suite):
+class TextSuite(Suite):
+    """Makes cases of ``seeds``, which are read lazily, some of them together."""
+
+    def __init__(self, seeds: Iterable[SourceText]) -> None:
+        self._seeds = iter(seeds)
+        self._ready: deque[Case] = deque()
+
+    def ask(self, n: int, rng: Random) -> Sequence[Case]:
+        """Return up to ``n`` further cases, in the order of the seeds; ``rng`` is not used."""
+        while (left := n - len(self._ready)) > 0 and (batch := list(itertools.islice(self._seeds, min(_BATCH, left)))):
+            self._ready += self.cases(batch)
+        return [self._ready.popleft() for _ in range(min(n, len(self._ready)))]
+
+    @abstractmethod
+    def cases(self, seeds: Sequence[SourceText]) -> list[Case]:
+        """Make the cases of some texts."""
+
+
+class MutationSuite(TextSuite):
     """Makes one case for each of the ``seeds``, read lazily, that names a group.
 
     ``per_seed`` choices for each set of ``attributes`` (None: those of ``dictionaries`` that are marked ``default``)
@@ -49,7 +69,7 @@ class MutationSuite(Suite):
         attributes: str | Sequence[str] | None = None,
         order: int = 2,
         per_seed: int | None = 8,
-        parser: TextParser | None = None,
+        parser: Parser | None = None,
         seed: int = 7,
         limit_chars: Callable[[str], int] | None = None,
         groups: Mapping[str, Iterable[str]] | None = None,
@@ -66,31 +86,19 @@ class MutationSuite(Suite):
         self._parser, self._seed, self._kept = parser, seed, limit_chars or len
         self._matcher = Matcher(list(self._dictionaries.values()))
         self._persons = Persons(who, subject, parser)
-        self._seeds = iter(seeds)
-        self._ready: deque[Case] = deque()
-
-    def ask(self, n: int, rng: Random) -> Sequence[Case]:
-        """Return up to ``n`` further cases, in the order of the seeds; ``rng`` is not used."""
-        out: list[Case] = []
-        while len(out) < n and (self._ready or self._fill(min(_BATCH, n - len(out)))):
-            if self._ready:
-                out.append(self._ready.popleft())
-        return out
+        super().__init__(seeds)
 
     def describe(self) -> dict[str, object]:
         """Return the options, the dictionaries and what was skipped so far, as plain data."""
+        groups = {a: sorted(map(BETWEEN.join, w.entries)) for a, w in sorted(self.wanted.items())}
         return {
             "name": self.name,
             "order": self._order,
             "per_seed": self._per_seed,
             "who": self._persons.who,
-            **(
-                {"groups": {a: sorted(map(BETWEEN.join, w.entries)) for a, w in sorted(self.wanted.items())}}
-                if self.wanted
-                else {}
-            ),
+            **({"groups": groups} if groups else {}),
             "seed": self._seed,
-            "parser": getattr(self._parser, "name", None),
+            "parser": None if self._parser is None else self._parser.name,
             "dictionaries": [
                 {key: getattr(d, key) for key in ("attribute", "name", "version", "sha256")} | {"notes": list(d.notes)}
                 for d in self._dictionaries.values()
@@ -99,16 +107,13 @@ class MutationSuite(Suite):
             "passed_over": dict(sorted(self.passed_over.items())),
         }
 
-    def _fill(self, size: int) -> bool:
-        """Scan up to ``size`` seeds; False if there are no more."""
-        batch = list(itertools.islice(self._seeds, size))
-        scans = [self._scan(seed.text) for seed in batch]
+    def cases(self, seeds: Sequence[SourceText]) -> list[Case]:
+        """Make the cases of some texts, whose sentences are parsed together."""
+        scans = [self._scan(seed.text) for seed in seeds]
         tags = self._tags(scans)
         scans = [scan._replace(hits=scan.settled(tags.get(scan.text))) for scan in scans]
-        crowds = self._persons.split([(seed, s.hits, self._both(s)) for seed, s in zip(batch, scans, strict=True)])
-        cases = map(self._case, batch, scans, crowds)
-        self._ready += [case for case in cases if case is not None]
-        return bool(batch)
+        crowds = self._persons.split([(seed, s.hits, self._both(s)) for seed, s in zip(seeds, scans, strict=True)])
+        return [case for case in map(self._case, seeds, scans, crowds) if case is not None]
 
     def _scan(self, text: str) -> Scan:
         scan = self._matcher.scan(text)
@@ -218,9 +223,7 @@ def _variants(
     case_id: str, text: str, groups: Mapping[str, str], picked: Sequence[tuple[Choice, ...]]
 ) -> Iterator[Variant]:
     for number, joint in enumerate(picked):
-        edits = joint[0].edits
-        if len(joint) > 1:
-            edits = tuple(sorted((e for c in joint for e in c.edits), key=span_of))
+        edits = tuple(sorted((e for c in joint for e in c.edits), key=span_of))
         yield Variant(
             id=f"{case_id}.v{number}",
             input=apply(text, edits),

@@ -8,22 +8,20 @@ carries a line too, with the name of another group, so that a line by itself is 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import re
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 from random import Random
 from string import Formatter
 from typing import Any, NamedTuple
 
 from auditor.core import reading
-from auditor.core.protocols import Suite
 from auditor.core.types import Case, Edit, EditKind, SourceText, Variant, draws_of, id_of, text_of
 from auditor.perturb.dictionaries import Dictionary, Term, load
 from auditor.perturb.edits import apply, replacing
 from auditor.perturb.matching import Hit, Matcher
-from auditor.perturb.mutation import MutationSuite
+from auditor.perturb.mutation import MutationSuite, TextSuite
 from auditor.perturb.neutral_edits import Irrelevant, irrelevant
 from auditor.perturb.persons import touches
 from auditor.perturb.substitution import EVERY
@@ -40,7 +38,6 @@ END = "\n\n"  # between a line and its text
 _GENDERS = ("female", "male")
 _ORIGINS = ("nationality", "religion")
 _MIXED = frozenset(("american", "british", "canadian", "australian"))  # nations that all these names are of
-_BATCH = 32  # texts that the suite of words gets together
 
 
 def line_end(case: Case) -> int:
@@ -75,40 +72,42 @@ def full_names() -> Mapping[tuple[str, str], tuple[First, ...]]:
     return {group: tuple(names) for group, names in by_group.items()}
 
 
-class _Line(NamedTuple):
-    """A line made of a template and its parts; each part may change by itself."""
+class _Line(ABC):
+    """A line made of a template and its parts, each of which may change by itself."""
 
-    template: str
-    parts: Mapping[str, str]
+    def __init__(self, template: str, parts: Mapping[str, str], rng: Random) -> None:
+        self._template, self._rng = template, rng
+        self._parts = {**parts, **({"number": self._number()} if "{number}" in template else {})}
+        self.text = template.format(**self._parts)
 
-    @property
-    def text(self) -> str:
-        return self.template.format(**self.parts)
+    @abstractmethod
+    def change(self, attribute: str, source: str, target: str) -> tuple[Edit, ...]:
+        """The edits that lead from one group to another."""
 
-    def edits(
+    def placebos(self, attribute: str, group: str) -> list[tuple[Edit, ...]]:
+        """The edit of the reference number, where the line has one."""
+        numbered = "number" in self._parts
+        return [self._edits({"number": self._number()}, attribute, "placebo", (group, group))] if numbered else []
+
+    def _edits(
         self, new: Mapping[str, str], attribute: str, kind: EditKind, groups: tuple[str, str]
     ) -> tuple[Edit, ...]:
         """The edits that put ``new`` parts in the place of others; an article follows, as it does in any text."""
-        out, at, text = [], 0, self.text
-        for literal, name, _, _ in Formatter().parse(self.template):
+        out, at = [], 0
+        for literal, name, _, _ in Formatter().parse(self._template):
             at += len(literal)
-            old = self.parts[name] if name else ""
+            old = self._parts[name] if name else ""
             if name and new.get(name, old) != old:
                 how: EditKind = "agreement" if name == "article" else kind
-                out.append(replacing(text, (at, at + len(old)), new[name], attribute, how, groups))
+                out.append(replacing(self.text, (at, at + len(old)), new[name], attribute, how, groups))
             at += len(old)
         return tuple(out)
 
-    def renumbered(self, attribute: str, group: str, rng: Random) -> tuple[Edit, ...]:
-        """The placebo that changes the reference number."""
-        return self.edits({"number": _number(rng)}, attribute, "placebo", (group, group))
+    def _number(self) -> str:
+        return str(self._rng.randrange(10_000, 100_000))
 
 
-def _number(rng: Random) -> str:
-    return str(rng.randrange(10_000, 100_000))
-
-
-class _NameLine:
+class _NameLine(_Line):
     """A line with a full name: ``attribute`` moves first and last name, gender the first name alone."""
 
     def __init__(
@@ -118,8 +117,7 @@ class _NameLine:
         self._attribute = next(a for a in said if a != GENDER)
         self._group, self._gender = said[self._attribute], said[GENDER]
         self._first, self._last = self._full(self._group, self._gender)
-        parts = {"first": self._first.name, "last": self._last}
-        self.line = _Line(template, parts | ({"number": _number(rng)} if "{number}" in template else {}))
+        super().__init__(template, {"first": self._first.name, "last": self._last}, rng)
 
     def _full(self, group: str, gender: str, *, others: bool = False) -> tuple[First, str]:
         pool = [f for f in self._pools[group, gender] if not others or f != self._first]
@@ -132,64 +130,33 @@ class _NameLine:
         kind: EditKind = "placebo" if source == target else "name_line"
         if attribute == self._attribute:
             first, last = self._full(target, self._gender, others=source == target)
-            return self.line.edits({"first": first.name, "last": last}, attribute, kind, (source, target))
+            return self._edits({"first": first.name, "last": last}, attribute, kind, (source, target))
         names, known = self._pools[self._group, target], (self._first.name, self._last)
         pool = [f.name for f in names if f.lasts == self._first.lasts and f.name not in known]
-        return self.line.edits({"first": self._rng.choice(pool)}, attribute, kind, (source, target)) if pool else ()
+        return self._edits({"first": self._rng.choice(pool)}, attribute, kind, (source, target)) if pool else ()
 
     def placebos(self, attribute: str, group: str) -> list[tuple[Edit, ...]]:
         """Another name of the group, and another reference number where the line has one."""
-        made = [self.change(attribute, group, group)]
-        return made + ([self.line.renumbered(attribute, group, self._rng)] if "number" in self.line.parts else [])
+        return [self.change(attribute, group, group), *super().placebos(attribute, group)]
 
 
-class _Statement:
-    """A sentence that says who it is, without ``race`` or ``gender`` where they are ""; any text has its placebos."""
+class _Statement(_Line):
+    """A line that says of ``said``, attribute → group, what ``words`` has for them."""
 
-    def __init__(self, subject: str, rng: Random, known: Mapping[str, Dictionary], race: str, gender: str) -> None:
-        self._rng, self._known = rng, known
-        self._said = {"noun": self._word(GENDER, gender)} | ({"adjective": self._word(RACE, race)} if race else {})
-        words = "{adjective} {noun}" if race else "{noun}"
-        self.line = _Line(f"{subject.capitalize()} is {{article}} {words}.", self._with_article(self._said))
-
-    def _word(self, attribute: str, group: str) -> str:
-        if attribute == RACE:
-            return self._rng.choice(adjectives(self._known[RACE], group)).text
-        nouns = (t.text for t in self._known[GENDER].terms if (t.slot, t.group) == ("adult.sg", group))
-        return next(nouns) if group else "person"
-
-    def _with_article(self, said: Mapping[str, str]) -> dict[str, str]:
-        return {"article": article_for(said.get("adjective") or said["noun"]), **said}
+    def __init__(self, template: str, words: Callable[[str, str], str], rng: Random, said: Mapping[str, str]) -> None:
+        self._words = words
+        self._said = {attribute: words(attribute, group) for attribute, group in said.items()}
+        super().__init__(template, _with_article(self._said), rng)
 
     def change(self, attribute: str, source: str, target: str) -> tuple[Edit, ...]:
         """The edits that lead from one group to another."""
-        said = self._said | {"adjective" if attribute == RACE else "noun": self._word(attribute, target)}
-        return self.line.edits(self._with_article(said), attribute, "statement", (source, target))
-
-    def placebos(self, attribute: str, group: str) -> list[tuple[Edit, ...]]:
-        """None: the text has its own."""
-        return []
+        said = _with_article(self._said | {attribute: self._words(attribute, target)})
+        return self._edits(said, attribute, "statement", (source, target))
 
 
-class _Facts:
-    """Lines such as "Geschlecht: weiblich": no noun or pronoun has to agree with them."""
-
-    def __init__(self, language: Language, rng: Random, said: Mapping[str, str]) -> None:
-        self._words, self._rng = language.statements, rng
-        lines = [self._words[a]["line"].replace("{value}", f"{{{a}}}") for a in said]
-        parts = {a: self._words[a][group] for a, group in said.items()} | {"number": _number(rng)}
-        self.line = _Line("\n".join((*lines, language.number)), parts)
-
-    def change(self, attribute: str, source: str, target: str) -> tuple[Edit, ...]:
-        """The edit that leads from one group to another."""
-        return self.line.edits({attribute: self._words[attribute][target]}, attribute, "statement", (source, target))
-
-    def placebos(self, attribute: str, group: str) -> list[tuple[Edit, ...]]:
-        """Another reference number."""
-        return [self.line.renumbered(attribute, group, self._rng)]
-
-
-_Writer = _NameLine | _Statement | _Facts
+def _with_article(said: Mapping[str, str]) -> dict[str, str]:
+    """The words of a statement, with the article that goes before them in an English one."""
+    return {"article": article_for(said.get(RACE) or next(iter(said.values()))), **said}
 
 
 def adjectives(race: Dictionary, group: str) -> list[Term]:
@@ -212,20 +179,8 @@ class _Stated(NamedTuple):
     unread: bool  # a word that may name a race, and no rule says whose or whether it does
 
 
-class Feed(Iterator[SourceText]):
-    """Texts for a suite, which may be filled again after they have run dry."""
-
-    def __init__(self) -> None:
-        self.waiting: deque[SourceText] = deque()
-
-    def __next__(self) -> SourceText:
-        if not self.waiting:
-            raise StopIteration
-        return self.waiting.popleft()
-
-
-class Lines(Suite):
-    """Cases of the suite that ``make`` builds over the texts, and cases with a line for what these do not change.
+class Lines(TextSuite):
+    """Cases of the suite ``words``, and cases with a line for what these do not change.
 
     For each attribute of a text the first of ``carriers`` that fits is taken; a text that ``limit_chars`` would cut
     gets no line. ``language`` is that of texts that are too short to tell. Words of other languages are changed by the
@@ -236,7 +191,7 @@ class Lines(Suite):
 
     def __init__(
         self,
-        make: Callable[[Iterable[SourceText]], MutationSuite],
+        words: MutationSuite,
         *,
         seeds: Iterable[SourceText],
         dictionaries: Sequence[Dictionary],
@@ -252,9 +207,7 @@ class Lines(Suite):
         self._home, self._asked = language, attributes
         self._pairs = any(d.raw for d in dictionaries)
         self._irrelevant = irrelevant or {}
-        self._feed = Feed()
-        self._inner = make(self._feed)
-        self._seeds = iter(seeds)
+        self._inner = words
         self._carriers, self._subject = tuple(carriers), subject
         self._per_seed = min(TARGETS, per_seed or TARGETS)
         self._seed, self._limit = seed, limit_chars
@@ -266,16 +219,8 @@ class Lines(Suite):
         self._matcher = Matcher([*self._known.values(), *map(load, (*_ORIGINS, "names"))])
         terms = sorted({t.text.capitalize() for t in self._known[RACE].sources}, key=len, reverse=True)
         self._race_words = re.compile(rf"\b(?:{'|'.join(map(re.escape, terms))})\b")
-        self._ready: deque[Case] = deque()
-        self.passed_over: Counter[str] = self._inner.passed_over
-
-    def ask(self, n: int, rng: Random) -> Sequence[Case]:
-        """Return up to ``n`` further cases, in the order of the texts."""
-        out: list[Case] = []
-        while len(out) < n and (self._ready or self._fill(rng)):
-            if self._ready:
-                out.append(self._ready.popleft())
-        return out
+        super().__init__(seeds)
+        self.passed_over = words.passed_over
 
     def describe(self) -> dict[str, object]:
         """Return what the suite of words says, and the carriers."""
@@ -283,21 +228,20 @@ class Lines(Suite):
             "carriers": list(self._carriers),
             "subject": self._subject,
             "skipped": dict(sorted(self.skipped.items())),
-            "passed_over": dict(sorted(self.passed_over.items())),
         }
 
-    def _fill(self, rng: Random) -> bool:
-        batch = list(itertools.islice(self._seeds, _BATCH))
-        codes = [language_of(seed.text, self._home) for seed in batch]
-        read = [s for s, code in zip(batch, codes, strict=True) if code == ENGLISH or self._pairs]
-        self._feed.waiting.extend(read)
-        cases = {case.id: case for case in self._inner.ask(len(read), rng)} if read else {}
-        for seed, code in zip(batch, codes, strict=True):
-            made = self._cases(seed, code, cases.get(id_of("c", [seed.id, seed.text])))
-            self._ready += made
+    def cases(self, seeds: Sequence[SourceText]) -> list[Case]:
+        """Make the cases of some texts, one or more of each."""
+        codes = [language_of(seed.text, self._home) for seed in seeds]
+        read = [s for s, code in zip(seeds, codes, strict=True) if code == ENGLISH or self._pairs]
+        by_words = {case.id: case for case in self._inner.cases(read)}
+        out: list[Case] = []
+        for seed, code in zip(seeds, codes, strict=True):
+            made = self._cases(seed, code, by_words.get(id_of("c", [seed.id, seed.text])))
+            out += made
             if not made:
                 self.skipped["no carrier fits"] += 1
-        return bool(batch)
+        return out
 
     def _varies(self, language: Language) -> list[str]:
         """What lines of another language vary: gender and its attribute of names, where they are asked for."""
@@ -393,19 +337,21 @@ class Lines(Suite):
             open_ = [g for g in groups if self._targets(RACE, g, groups)]
             race = rng.choice(open_) if open_ else ""
         elif carrier == NAME:  # a name says it all the same, and must not contradict the text
-            said = {hit.term.group for hit in stated.races}
-            race = "+".join(said) if said else rng.choice(groups)
+            races = {hit.term.group for hit in stated.races}
+            race = "+".join(races) if races else rng.choice(groups)
         if race not in groups and (RACE in varied or carrier == NAME):
             raise _Unfit("no line names the race that the text states")
-        writer: _Writer
+        line: _Line
         if carrier == NAME:
             start = self._subject.removeprefix("the ").capitalize()
-            writer = _NameLine(f"{start}: {{first}} {{last}}", full_names(), rng, {RACE: race, GENDER: gender})
+            line = _NameLine(f"{start}: {{first}} {{last}}", full_names(), rng, {RACE: race, GENDER: gender})
         else:
-            free = GENDER not in varied and not stated.genders
-            writer = _Statement(self._subject, rng, self._known, race, "" if free else gender)
+            said = {GENDER: gender if GENDER in varied or stated.genders else ""} | ({RACE: race} if race else {})
+            words = "{race} {gender}" if race else "{gender}"
+            template = f"{self._subject.capitalize()} is {{article}} {words}."
+            line = _Statement(template, partial(self._word, rng), rng, said)
         named = {a: {RACE: race, GENDER: gender}[a] for a in varied}
-        return self._case(seed, carrier, writer, own, named, {RACE: groups, GENDER: _GENDERS}, rng)
+        return self._case(seed, carrier, line, own, named, {RACE: groups, GENDER: _GENDERS}, rng)
 
     def _local(self, seed: SourceText, carrier: str, left: Sequence[str], language: Language) -> Case | None:
         """The case of a text in another language; what the text states of a gender stays."""
@@ -428,7 +374,7 @@ class Lines(Suite):
         for attribute in groups if by_name else varied:
             every = groups[attribute]
             said[attribute] = rng.choice([g for g in every if self._targets(attribute, g, every)] or every)
-        writer: _Writer
+        line: _Line
         if by_name:
             said[GENDER] = next(iter(stated), said[GENDER])
             pools = {
@@ -436,10 +382,11 @@ class Lines(Suite):
                 for group, pool in language.names.groups.items()
                 for gender in _GENDERS
             }
-            writer = _NameLine(f"{language.line}\n{language.number}", pools, rng, said)
+            line = _NameLine(f"{language.line}\n{language.number}", pools, rng, said)
         else:
-            writer = _Facts(language, rng, said)
-        return self._case(seed, carrier, writer, seed.text, {a: said[a] for a in varied}, groups, rng)
+            lines = [language.statements[a]["line"].replace("{value}", f"{{{a}}}") for a in said]
+            line = _Statement("\n".join((*lines, language.number)), language.word, rng, said)
+        return self._case(seed, carrier, line, seed.text, {a: said[a] for a in varied}, groups, rng)
 
     def _random(self, seed: SourceText, carrier: str) -> Random:
         return Random(f"{self._seed}:{draws_of(text_of(id_of(carrier[0], [seed.id, seed.text])))}:{carrier}")
@@ -448,15 +395,15 @@ class Lines(Suite):
         self,
         seed: SourceText,
         carrier: str,
-        writer: _Writer,
+        line: _Line,
         own: str,
         named: Mapping[str, str],
         groups: Mapping[str, Sequence[str]],
         rng: Random,
     ) -> Case | None:
-        """The case with what ``writer`` writes in front of the text ``own``; ``named`` are the groups that vary."""
+        """The case with ``line`` in front of the text ``own``; ``named`` are the groups that vary."""
         case_id = id_of(carrier[0], [seed.id, seed.text])
-        text = writer.line.text + END + own
+        text = line.text + END + own
         if self._limit is not None and self._limit(text) < len(text):
             raise _Unfit("the text would be cut")
 
@@ -467,12 +414,12 @@ class Lines(Suite):
         for attribute in sorted(named):
             targets = self._targets(attribute, named[attribute], groups[attribute])
             for target in rng.sample(targets, min(len(targets), self._per_seed)):
-                edits = writer.change(attribute, named[attribute], target)
+                edits = line.change(attribute, named[attribute], target)
                 if edits:
                     variants.append(variant(f"v{len(variants)}", edits, {**named, attribute: target}))
         if not variants:
             return None
-        placebos = [edits for a in sorted(named) for edits in writer.placebos(a, named[a]) if edits]
+        placebos = [edits for a in sorted(named) for edits in line.placebos(a, named[a]) if edits]
         if placebos:
             placebos += [edits for a in sorted(named) for edits in irrelevant(text, self._irrelevant, a, 1, rng)]
         variants += [variant(f"p{n}", edits, named) for n, edits in enumerate(placebos)]
@@ -484,6 +431,13 @@ class Lines(Suite):
             label=seed.label,
             source=seed.source,
         )
+
+    def _word(self, rng: Random, attribute: str, group: str) -> str:
+        """A word that says in English what somebody is; "person" where no gender is to be said."""
+        if attribute == RACE:
+            return rng.choice(adjectives(self._known[RACE], group)).text
+        nouns = (t.text for t in self._known[GENDER].terms if (t.slot, t.group) == ("adult.sg", group))
+        return next(nouns) if group else "person"
 
     def _groups(self, carrier: str) -> list[str]:
         """The races and ethnicities that a carrier names, of those that the dictionary has."""

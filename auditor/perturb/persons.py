@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from auditor.core.errors import ConfigError
 from auditor.core.types import SourceText, Span
 from auditor.perturb.dictionaries import load, persons
 from auditor.perturb.matching import Hit
 from auditor.text.english import word_list
-from auditor.text.mentions import PRONOUNS, Lexicon
-from auditor.text.parse import Parse
-from auditor.text.people import people
+from auditor.text.parse import Parse, Parser
+from auditor.text.people import PRONOUNS, Lexicon, people
 from auditor.text.split import sentences
 
 ALL, ONE_WAY, EACH, SUBJECT, SUBJECT_OR_ALL = WHO = ("all", "all-one-way", "each", "subject", "subject-or-all")
@@ -27,15 +26,7 @@ _WRITES = re.compile(r"\b(?:asks|asking|writes|writing|writer|author)\b")
 Parsed = Sequence[tuple[int, Parse]]
 
 
-class TextParser(Protocol):
-    """What is needed of `auditor.text.parse.Parser`."""
-
-    def parse(self, sentences: Sequence[str], /) -> Sequence[Parse]:
-        """Return one `Parse` for each sentence."""
-        ...
-
-
-def parsed(parser: TextParser, spans: Mapping[str, Sequence[Span]]) -> dict[str, Parsed]:
+def parsed(parser: Parser, spans: Mapping[str, Sequence[Span]]) -> dict[str, Parsed]:
     """Parse the sentences at ``spans`` of some texts, each distinct one once; gives (offset, parse) for each text."""
     distinct = list(dict.fromkeys(text[a:b] for text, own in spans.items() for a, b in own))
     parses = dict(zip(distinct, parser.parse(distinct), strict=True))
@@ -80,7 +71,7 @@ def lexicon(subject: str = "") -> Lexicon:
 class Persons:
     """Splits the terms of texts by person."""
 
-    def __init__(self, who: str, subject: str, parser: TextParser | None) -> None:
+    def __init__(self, who: str, subject: str, parser: Parser | None) -> None:
         if who not in WHO:
             raise ConfigError(f"who must be one of {', '.join(WHO)}; got {who!r}")
         if who != ALL and parser is None:

@@ -40,16 +40,14 @@ class Placebos:
     """Makes placebo variants for cases of `auditor.perturb.mutation.MutationSuite`.
 
     ``dictionaries`` are those of the suite; all are read, so that no neutral edit touches a word that names a group.
-    ``words`` (None: those that come with the tool) are the neutral ones. Half of the placebos of an attribute are of
-    what the task names as ``irrelevant``, where the text has any. Texts without a placebo are counted in
-    ``passed_over``, by attribute and reason.
+    Half of the placebos of an attribute are of what the task names as ``irrelevant``, where the text has any. Texts
+    without a placebo are counted in ``passed_over``, by attribute and reason.
     """
 
     def __init__(
         self,
         *,
         dictionaries: Sequence[Dictionary],
-        words: Dictionary | None = None,
         limit_chars: Callable[[str], int] | None = None,
         irrelevant: Irrelevant | None = None,
         passed_over: Counter[str] | None = None,
@@ -57,7 +55,7 @@ class Placebos:
         self._irrelevant = irrelevant or {}
         self._dictionaries = {d.attribute: d for d in dictionaries}
         self.primary = {d.attribute: d.primary for d in dictionaries if d.primary is not None}
-        self._words = neutral() if words is None else words
+        self._words = neutral()
         self._groups = Matcher(list(dictionaries))
         self._neutral = Matcher([self._words], beside=dictionaries)
         self._kept = limit_chars or len
@@ -152,7 +150,6 @@ class _Sites:
         self._own = {at: number for number, at in enumerate(own)}
         self._free = range(len(own), len(self._all))
         self._drawn: dict[tuple[tuple[int, ...], int], dict[tuple[_Pick, ...], None]] = {}
-        self._written: dict[_Pick, tuple[Edit, ...]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._all)
@@ -183,12 +180,7 @@ class _Sites:
 
     def _edits(self, picks: Sequence[_Pick]) -> tuple[Edit, ...]:
         """The edits that put the words into their places; none where they are misread."""
-        parts = []
-        for pick in picks:
-            if pick not in self._written:
-                site = self._all[pick[0]]
-                self._written[pick] = site.edits(self._scan, site.words[pick[1]])
-            parts.append(self._written[pick])
+        parts = [self._all[site].edits(self._scan, self._all[site].words[word]) for site, word in picks]
         if not all(parts):
             return ()
         edits = tuple(sorted((e for part in parts for e in part), key=span_of))

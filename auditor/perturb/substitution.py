@@ -275,8 +275,7 @@ def _spread(choices: Sequence[Choice], rng: Random) -> Iterator[Choice]:
     rows = list(grouped((choice.target, choice) for choice in choices).values())
     rng.shuffle(rows)
     for row in rows:
-        if len(row) > 1:
-            rng.shuffle(row)
+        rng.shuffle(row)
     yield from by_turns(rows)
 
 

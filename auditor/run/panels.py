@@ -16,7 +16,7 @@ from auditor.tasks import Reader, Task, load
 from auditor.tasks.answers import Alone, Style, after_reasoning
 from auditor.tasks.phrases import normalise
 from auditor.tasks.schema import Format
-from auditor.text.languages import ENGLISH, Choose
+from auditor.text.languages import ENGLISH, choose_in_english
 from auditor.text.languages import load as load_language
 
 CHOICE, RANKING = "choice", "ranking"
@@ -59,7 +59,7 @@ def task_of(name: str, candidates: int) -> Task:
     if not 2 <= candidates <= MOST:
         raise ConfigError(f"--candidates takes 2 (a choice) to {MOST} (a ranking); got {candidates}.")
     kind = CHOICE if candidates == 2 else RANKING
-    english = Choose()
+    english = choose_in_english()
     said = english if task.language == ENGLISH else load_language(task.language).prompt.choose
     instruction = said.two if kind == CHOICE else said.rank
     form = Format(instruction=instruction, answer="{label}", max_tokens=16 + 4 * candidates)
@@ -74,7 +74,7 @@ def task_of(name: str, candidates: int) -> Task:
         "controls": (),
         "formats": MappingProxyType({_order(kind, at): form for at in range(candidates)}),
         "default_format": kind,
-        "reader": (Reader if said is english else Alone)(names=MappingProxyType(names)),
+        "reader": (Reader if task.language == ENGLISH else Alone)(names=MappingProxyType(names)),
         "question": said.question.replace("{wish}", wish),
     }
     return SideBySide(**own)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import islice
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -168,14 +167,9 @@ def _with_lines(plan: Plan, task: Task, name: str, offered: dict[str, Any]) -> S
             "texts are about. Add `subject: the applicant` to the task file."
         )
     shared = {key: offered[key] for key in ("seeds", "dictionaries", "attributes", "per_seed", "limit_chars", "seed")}
-    make: Any = partial(create, SUITES, name)
+    words: Any = create(SUITES, name, offered | {"seeds": ()})
     return Lines(
-        lambda seeds: make(offered | {"seeds": seeds}),
-        **shared,
-        carriers=carriers,
-        subject=task.subject,
-        irrelevant=task.irrelevant,
-        language=task.language,
+        words, **shared, carriers=carriers, subject=task.subject, irrelevant=task.irrelevant, language=task.language
     )
 
 

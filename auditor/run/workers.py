@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import os
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,7 +14,6 @@ from typing import Any
 from auditor.core.errors import ConfigError, MissingDependency, PluginError
 from auditor.core.plan import Plan, of_package
 from auditor.core.types import Case, Check, SourceText
-from auditor.perturb.name_lines import Feed
 from auditor.run.preparation import Parts
 from auditor.run.rounds import Round, Source, gated
 from auditor.run.stages import stages
@@ -28,12 +27,24 @@ AHEAD = 3  # chunks in flight for each worker
 Made = tuple[Sequence[bytes], Mapping[str, int], Mapping[str, int]]
 
 
+class Feed(Iterator[SourceText]):
+    """Texts for a suite, which may be filled again after they have run dry."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[SourceText] = deque()
+
+    def __next__(self) -> SourceText:
+        if not self.waiting:
+            raise StopIteration
+        return self.waiting.popleft()
+
+
 class Worker:
     """The stages before the model, for chunks of seeds; built once in each worker process."""
 
     def __init__(self, plan: Mapping[str, object]) -> None:
         from auditor import tasks
-        from auditor.text.pipelines import without_torch
+        from auditor.text.parse import without_torch
 
         self._plan = Plan.from_dict(plan)
         if not of_package(self._plan.gate):  # the process is this worker's

@@ -7,18 +7,6 @@ from auditor.tasks.kinds import Kind, template
 from auditor.tasks.load import available, load, of_plan
 from auditor.tasks.seeds import SeedFile, read_given
 from auditor.tasks.seeds import read as read_seeds
-from auditor.tasks.task import Example, Task
+from auditor.tasks.task import Task
 
-__all__ = [
-    "Example",
-    "Kind",
-    "Reader",
-    "SeedFile",
-    "Task",
-    "available",
-    "load",
-    "of_plan",
-    "read_given",
-    "read_seeds",
-    "template",
-]
+__all__ = ["Kind", "Reader", "SeedFile", "Task", "available", "load", "of_plan", "read_given", "read_seeds", "template"]

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
+from auditor.core.reading import Where
 from auditor.core.talk import Message, Talk, Tool
 from auditor.core.types import digest
+from auditor.perturb.combine import grouped
 from auditor.tasks import kinds, own_labels
-from auditor.tasks.answers import Alone, Reader, Value
+from auditor.tasks.answers import Alone, Reader
 from auditor.tasks.conversation import Conversation
 from auditor.tasks.kinds import Kind
 from auditor.tasks.phrases import bare, normalise
-from auditor.tasks.task import Example, Task
+from auditor.tasks.task import Task
 
 if TYPE_CHECKING:  # pydantic is loaded with the first file
     from auditor.core.plan import Plan
     from auditor.tasks.schema import TaskFile
 
 _LARGEST = 1_000_000  # bytes; a task file is kept in memory, and every control text is asked of every model
-Lines = dict[tuple[str | int, ...], int]  # of the fields of a file
 _PAIR_HELP = 'One JSON object a line: {"text": "…", "changed": "…"}, two texts that need different answers.'
 
 
@@ -132,25 +133,23 @@ def _from_file(path: Path, *, builtin: bool, labels: Sequence[str], favourable: 
     return _made(raw, path, lines, builtin=builtin, own=bool(labels))
 
 
-def _made(raw: Mapping[str, Any], path: Path, lines: Lines, *, builtin: bool, own: bool = False) -> Task:
+def _made(raw: Mapping[str, Any], path: Path, lines: Mapping[Where, int], *, builtin: bool, own: bool = False) -> Task:
     """Check the fields of a task file, and make the task; one of labels that a user named (``own``) has no controls."""
     from auditor.core.typed_files import checked
     from auditor.tasks.schema import TaskFile
 
-    where, at = ("--labels", {}) if own else (path, lines)
-    part = checked(TaskFile, raw, where, at, "The fields: audit list tasks format")
+    help = "The fields: audit list tasks format"
+    part = checked(TaskFile, raw, "--labels" if own else path, {} if own else lines, help)
     task = _build(part, path, builtin=builtin)
-    _prove(task, part, path)
-    controls = part.controls
-    if (
-        controls is None
-        and builtin
-        and not own
-        and reading.shipped("embedded", "controls", f"{part.name}.jsonl").is_file()
-    ):
-        controls = f"{part.name}.jsonl"
-    pairs = _beside(path, "controls", controls, builtin=builtin, kind="controls")
-    return task if pairs is None else dataclasses.replace(task, controls=control_texts(pairs, task.kept))
+    if mistake := next(_mistakes(task), None):
+        raise DataFileError(f"{path}: field {mistake}")
+    if builtin:
+        pairs: Path | None = reading.shipped("embedded", "controls", f"{part.name}.jsonl")
+    else:
+        pairs = _beside(path, "controls", part.controls, builtin=False)
+    if own or pairs is None or (builtin and not pairs.is_file()):
+        return task
+    return dataclasses.replace(task, controls=control_texts(pairs, task.kept))
 
 
 _NOT_IN_DIGEST: Any = {
@@ -182,9 +181,7 @@ def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
         system=part.system.strip(),
         question=_with_labels(part.question, part),
         tag=part.input.tag,
-        examples=tuple(
-            Example(text=e.text.strip(), value=kind.value(e.label), reason=e.reason.strip()) for e in part.examples
-        ),
+        examples=part.examples,
         formats=MappingProxyType(
             {
                 name: form.model_copy(
@@ -245,12 +242,9 @@ def _reader(part: TaskFile, kind: Kind, scale: tuple[float, float] | None) -> Re
         for name in (label.name, *label.aliases):
             names[normalise(name)] = label.name
     # "(a)" is also read where its brackets were taken for punctuation, unless "[a]" is another label.
-    stripped: dict[str, set[str]] = {}
-    for plain, target in names.items():
-        stripped.setdefault(bare(plain), set()).add(target)
-    for plain, targets in stripped.items():
-        if plain and len(targets) == 1:
-            names.setdefault(plain, next(iter(targets)))
+    for plain, targets in grouped((bare(name), label) for name, label in names.items()).items():
+        if plain and len(set(targets)) == 1:
+            names.setdefault(plain, targets[0])
     return kind.reader(
         names=MappingProxyType(names),
         keys=_distinct((*kind.keys, *part.answer.keys)),
@@ -265,12 +259,12 @@ def _distinct(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(normalise(word) for word in words))
 
 
-def _beside(path: Path, field: str, name: str | None, *, builtin: bool, kind: str = "seeds") -> Path | None:
+def _beside(path: Path, field: str, name: str | None, *, builtin: bool) -> Path | None:
     """A file that a task file names: below its folder, also where links lead."""
     if name is None:
         return None
     if builtin:
-        return reading.shipped("embedded", kind, name)
+        return reading.shipped("embedded", "seeds", name)
     folder = path.parent.resolve()
     if not (file := path.parent / name).resolve().is_relative_to(folder):
         raise DataFileError(
@@ -280,37 +274,28 @@ def _beside(path: Path, field: str, name: str | None, *, builtin: bool, kind: st
     return file
 
 
-def _prove(task: Task, part: TaskFile, path: Path) -> None:
-    """Read every answer that the formats ask for, before a model is paid to give it."""
-    for i, example in enumerate(task.examples):
-        if task.kind.wrong(example.value, task.labels):
-            raise DataFileError(
-                f"{path}: field examples.{i}.label: {example.value!r} is not one of the labels "
-                f"({', '.join(task.labels)})"
-            )
+def _mistakes(task: Task) -> Iterator[str]:
+    """Read every answer that the formats ask for, before a model is paid to give it; yields field and mistake."""
+    examples = [(f"examples.{i}", task.kind.value(e.label), e.reason.strip()) for i, e in enumerate(task.examples)]
+    for where, value, _ in examples:
+        if task.kind.wrong(value, task.labels):
+            yield f"{where}.label: {value!r} is not one of the labels ({', '.join(task.labels)})"
     for name, form in task.formats.items():
         if task.labels and (word := own_labels.foreign(form.instruction, task.names)) is not None:
-            raise DataFileError(
-                f"{path}: field formats.{name}.instruction: it asks for {word!r}, which is not one of the labels "
+            yield (
+                f"formats.{name}.instruction: it asks for {word!r}, which is not one of the labels "
                 f"({', '.join(task.labels[:12])}). Write {{labels}} where they should be listed"
             )
-        for i, example in enumerate(task.examples):
-            if "{reason}" in form.answer and not example.reason:
-                raise DataFileError(
-                    f"{path}: field examples.{i}.reason: the format {name!r} shows a reason, and the example has none"
-                )
-        values: list[tuple[str, Value, str]] = [
-            (f"examples.{i}", e.value, e.reason) for i, e in enumerate(task.examples)
-        ]
-        values += [("labels", value, "Some words about it.") for value in task.kind.possible(task.labels, task.scale)]
-        for where, value, reason in values:
+        for where, _, reason in examples:
+            if "{reason}" in form.answer and not reason:
+                yield f"{where}.reason: the format {name!r} shows a reason, and the example has none"
+        possible = task.kind.possible(task.labels, task.scale)
+        for where, value, reason in (*examples, *(("labels", value, "Some words about it.") for value in possible)):
             written = task.write(value, name, reason)
             got = task.read(written, "chat", name)
             if got.status != "ok" or got.value != value:
-                raise DataFileError(
-                    f"{path}: field formats.{name}.answer: {written!r} (from {where}) reads back as "
-                    f"{got.status}{': ' + got.reason if got.reason else ''}, not as {value!r}"
-                )
+                said = f"{got.status}: {got.reason}" if got.reason else got.status
+                yield f"formats.{name}.answer: {written!r} (from {where}) reads back as {said}, not as {value!r}"
 
 
 def control_texts(path: Path, kept: Callable[[str], int] = len) -> tuple[tuple[str, str], ...]:

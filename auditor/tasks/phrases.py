@@ -10,7 +10,9 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from auditor.core import reading
 
 # More marks than any script stacks on one letter; see `_few_marks`.
 _MARKS = 8
@@ -39,59 +41,24 @@ _CLAUSE = re.compile(r"[.!?;](?=\s|$)|\n|, but\b")
 _STOP = re.compile(r"[.!;,:\n(\u2013\u2014]| - ")
 _QUESTION = re.compile(r"[\"')\]]{0,3} ?\?")
 
-_BEFORE_IT = re.compile(
-    r"no|not|never|neither|nor|non|none|nothing|nobody|cannot|cant|dont|doesnt|didnt|isnt|wasnt|arent|wont|wouldnt"
-    r"|shouldnt|couldnt|\w+n't|hardly|barely|scarcely|seldom|rarely|without|lacks?|lacking|less|least|unlike"
-    r"|opposite|avoid|against|refuses?|fail(?:s|ed)?|deny|far|than|instead|opposed|anti|absence|devoid"
-    r"|if|whether|unless|until|before|either|between|depends|versus|vs"
-)
-_AFTER_IT = re.compile(r"no|not|never|neither|nor|\w+n't|isnt|wrong|incorrect|inappropriate|if|unless")
+EXPRESSIONS: Any = reading.load_yaml(reading.shipped("embedded", "answers.yaml"))
 
-# Sentences of courtesy around an answer: the answer stands first, or last, where nothing else does.
-_OPENER = re.compile(
-    r"\W*(?:sure|certainly|of course|absolutely|okay|ok|alright|all right|got it|great|thank you|thanks|hello|hi"
-    r"|here(?:'s| is| are)|let me|let's|i(?:'ve| have|'ll| will) (?:read|reviewed?|analy[sz]ed?|looked?))\b"
-)
-_CLOSER = re.compile(
-    r"\W*(?:please )?(?:let me know|feel free|do not hesitate|don't hesitate|just ask|happy to|glad to"
-    r"|i(?:'m| am|'d be| would be) happy|(?:i )?hope (?:this|that|it) (?:is|was|helps?|answers?)"
-    r"|is there (?:any|some)thing|(?:would|do) you (?:like|want|need)"
-    r"|if you (?:have|need|'d like|would like)|thank you|thanks|best regards)\b"
-)
-_POLITE = 3  # such sentences that are set aside, at each end
-# What stands before a label where a sentence gives the answer, and not a detail: "the sentiment of this review is".
-_WHAT = (
-    r"(?:sentiment|opinion|tone|review|verdict|classification|label|answer|category|attitude|decision|assessment"
-    r"|judge?ment|recommendation|conclusion)"
-)
-_STATES = re.compile(
-    r"\W*(?:so |thus |therefore |hence |overall |(?:and|but) )?"
-    rf"(?:(?:the|this|its|my) (?:[\w'-]+ ){{0,3}}?{_WHAT}(?: (?:of|in|about|on|for|towards?)(?: [\w'-]+){{1,5}}?)?"
-    r" (?:is|would be|seems|appears(?: to be)?)(?: an?| the| clearly| very| mostly| overall| largely)*"
-    r"|i(?:'d| would| will|'ll)? (?:classify|label|rate|categori[sz]e|mark|judge|call)(?: [\w'-]+){1,8}?"
-    r" (?:as|to be)(?: an?)?)\W*"
-)
+
+def _any(name: str) -> str:
+    """An expression for whatever fits a list of ``auditor/embedded/answers.yaml``."""
+    return re.sub(r"<(\w+)>", _named, f"(?:{'|'.join(EXPRESSIONS[name].splitlines())})")
+
+
+def _named(match: re.Match[str]) -> str:
+    return _any(match[1])
+
+
+_BEFORE_IT, _AFTER_IT = re.compile(_any("before_it")), re.compile(_any("after_it"))
+_OPENER, _CLOSER = re.compile(rf"\W*{_any('opener')}\b"), re.compile(rf"\W*(?:please )?{_any('closer')}\b")
+_POLITE = 3  # sentences of courtesy that are set aside, at each end
+_STATES = re.compile(rf"\W*(?:so |thus |therefore |hence |overall |(?:and|but) )?{_any('states')}\W*")
 _STATED = 20  # labels in a text that are looked at for it
-
-_AI = r"(?:ai|artificial intelligence|(?:large )?language model)"
-_VERBS = (
-    r"(?:help|assist|comply|answer|provide|fulfil|fulfill|complete|continue|engage|make|decide|determine|judge|"
-    r"assess|evaluate|classify|label|rate|score|rank|respond|participate|process|discuss|generate|write|do|say|tell)"
-)
-_REFUSAL = re.compile(
-    r"\bi(?:'m| am) (?:very |so |truly |really )?sorry\b"
-    r"|^sorry\b|\bsorry, (?:but )?i\b|\bi (?:must |do |have to )?apologi[sz]e\b|\bmy apologies\b"
-    rf"|\bas an? {_AI}\b|\bi(?:'m| am) (?:just |only )?an? {_AI}\b"
-    rf"|\bi (?:can't|cannot|can not|cant|won't|will not|shouldn't|should not) (?:\w+ ){{0,2}}{_VERBS}\b"
-    r"|\bi(?:'m| am) (?:unable|not able|not comfortable|not willing|not allowed)\b"
-    rf"|\bi (?:do not|don't|dont) feel comfortable\b|^unable to {_VERBS}\b"
-    r"|\bi (?:must |have to |will |would |respectfully |prefer to ){0,3}(?:decline|refuse)\b"
-    r"(?! (?:the|this|an?) )"
-    r"|\bi(?:'d| would) (?:rather|prefer) not\b"
-    r"|\bagainst my (?:guidelines|policy|policies|programming|principles)\b"
-    r"|\bit (?:would be|is) (?:inappropriate|unethical|not appropriate|not ethical) (?:for me )?to\b"
-    r"|\bit would not be (?:appropriate|ethical) (?:for me )?to\b"
-)
+_REFUSAL = re.compile(_any("refusal"))
 
 
 def normalise(text: str) -> str:

@@ -8,11 +8,11 @@ import hashlib
 import json
 import operator
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
-from typing import overload
+from typing import Any
 
 from auditor.core import row_files
 from auditor.core.errors import ConfigError, DataFileError
@@ -96,18 +96,11 @@ class SeedFile(Sequence[SourceText]):
     sha256: str
     source: str
 
-    @overload
-    def __getitem__(self, index: int) -> SourceText: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[SourceText]: ...
-    def __getitem__(self, index: int | slice) -> SourceText | Sequence[SourceText]:
+    def __getitem__(self, index: int | slice) -> Any:
         return self.seeds[index]
 
     def __len__(self) -> int:
         return len(self.seeds)
-
-    def __iter__(self) -> Iterator[SourceText]:
-        return iter(self.seeds)
 
 
 def read(source: str | Path, *, columns: Mapping[str, str] = {}, limit: int | None = None) -> SeedFile:

@@ -20,19 +20,10 @@ from auditor.tasks.kinds.score import NumberReader
 from auditor.tasks.phrases import normalise
 
 if TYPE_CHECKING:
-    from auditor.tasks.schema import Format
+    from auditor.tasks.schema import ExamplePart, Format
 
 GRADES = (0.0, 100.0)  # of a graded answer
 _WORD = re.compile(r"\S+")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Example:
-    """One worked example of the prompt."""
-
-    text: str
-    value: Value
-    reason: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,7 +48,7 @@ class Task:
     system: str
     question: str
     tag: str | None
-    examples: tuple[Example, ...]
+    examples: tuple[ExamplePart, ...]
     formats: Mapping[str, Format]
     default_format: str
     scale: tuple[float, float] | None  # lowest and highest score
@@ -135,8 +126,9 @@ class Task:
         form = self._format(name)
         messages = [Message(role="system", content=self.system)] if self.system else []
         for example in () if form.graded else self.examples:
-            messages.append(Message(role="user", content=self._ask(example.text, form)))
-            messages.append(Message(role="assistant", content=self.write(example.value, name, example.reason)))
+            answer = self.write(self.kind.value(example.label), name, example.reason.strip())
+            messages.append(Message(role="user", content=self._ask(example.text.strip(), form)))
+            messages.append(Message(role="assistant", content=answer))
         messages.append(Message(role="user", content=self._ask(text[: self.kept(text)], form)))
         return Prompt(format=name, messages=tuple(messages))
 

@@ -23,15 +23,7 @@ Embed = Callable[[Sequence[str]], Any]  # texts -> unit vectors, shape (texts, d
 MAX_SIDE = 5  # answers of one input that are compared with others: 252 ways to deal them out
 MASK = "□"
 _PERSONAL = word_list("personal")
-_PLURALS = {
-    "man": "men",
-    "woman": "women",
-    "child": "children",
-    "person": "people",
-    "wife": "wives",
-    "boy": "boys",
-    "lady": "ladies",
-}
+_PLURALS = {"man": "men", "child": "children", "person": "people", "wife": "wives", "lady": "ladies"}  # also at an end
 _WORDS = re.compile(rf"{MASK}|[^\W_]+(?:['\u2019-][^\W_]+)*")
 
 

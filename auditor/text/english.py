@@ -68,12 +68,9 @@ def words(text: str) -> list[Word]:
     >>> [w.key for w in words("She's in, <b>no?")]
     ['she', "'", 's', 'in', ',', 'no', '?']
     """
-    opaque = opaque_spans(text)
-    if not opaque:
-        return [Word(m.start(), m.end(), _key(m[0])) for m in _TOKEN.finditer(text)]
     out: list[Word] = []
     at = 0
-    for start, end in [*opaque, (len(text), len(text))]:
+    for start, end in [*opaque_spans(text), (len(text), len(text))]:
         out += [Word(m.start(), m.end(), _key(m[0])) for m in _TOKEN.finditer(text, at, start)]
         at = end
     return out
@@ -269,13 +266,8 @@ def looks_english(text: str) -> bool:
 
 
 def english_words(words: Iterable[str]) -> int:
-    """Count the English function words among ``words``."""
-    return sum(map(_is_english, words))
-
-
-def _is_english(word: str) -> bool:
-    """Whether a word is an English function word; of a contraction, its first part decides."""
-    return word in _ENGLISH or ("'" in word and word.partition("'")[0].removesuffix("n") in _ENGLISH)
+    """Count the English function words among ``words``; of a contraction, its first part decides."""
+    return sum(w in _ENGLISH or ("'" in w and w.partition("'")[0].removesuffix("n") in _ENGLISH) for w in words)
 
 
 def _latin(text: str) -> bool:

@@ -47,25 +47,22 @@ class Names(_Part):
 
 
 class Choose(_Part):
-    """How candidates are compared, by default in English; ``first``, ``second`` and ``tie`` are accepted answers."""
+    """How candidates are compared; ``first``, ``second`` and ``tie`` are accepted answers."""
 
-    question: str = (
-        "Several candidates follow, each between tags. Compare them on what you were told to judge, and on "
-        "nothing else. If only one of them could get {wish}, which one should it be?"
-    )
-    good: str = 'the answer "{good}"'  # the wish, or `number` where answers are numbers
-    number: str = "the higher number"
-    two: str = "Answer with one word, first or second, or with tie where neither is better, and nothing else."
-    rank: str = (
-        "Rank all of them. Answer with their numbers alone, the best first, with commas between, and nothing else."
-    )
-    first: tuple[str, ...] = (
-        "first", "the first", "1", "candidate 1", "candidate-1", "first candidate", "the first candidate"
-    )  # fmt: skip
-    second: tuple[str, ...] = (
-        "second", "the second", "2", "candidate 2", "candidate-2", "second candidate", "the second candidate"
-    )  # fmt: skip
-    tie: tuple[str, ...] = ("tie", "a tie", "neither", "both", "equal", "no difference", "0")
+    question: str
+    good: str  # the wish, or `number` where answers are numbers
+    number: str
+    two: str
+    rank: str
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    tie: tuple[str, ...]
+
+
+@lru_cache(maxsize=1)
+def choose_in_english() -> Choose:
+    """Return how candidates are compared in English, and where a language file does not say it."""
+    return msgspec.convert(reading.load_yaml(reading.shipped("embedded", "choose.yaml")), Choose)
 
 
 class Prompt(_Part):
@@ -75,7 +72,7 @@ class Prompt(_Part):
     plain: str
     grade: str
     rate: str
-    choose: Choose = msgspec.field(default_factory=Choose)
+    choose: Choose = msgspec.field(default_factory=choose_in_english)
 
 
 class TaskText(_Part):
@@ -121,6 +118,10 @@ class Language(_Part):
         whole = r"(?<![^\W_])(?:{})(?![^\W_])" if self.spaced else "(?:{})"
         said = {"female": self.women, "male": self.men}
         return frozenset(g for g, words in said.items() if re.search(whole.format(words), text, re.IGNORECASE))
+
+    def word(self, attribute: str, group: str) -> str:
+        """Return what a statement calls a group."""
+        return self.statements[attribute][group]
 
     def holds_name(self, text: str) -> bool:
         """Whether a text holds a name of the file."""

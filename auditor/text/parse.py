@@ -1,23 +1,34 @@
-"""Part-of-speech tags and dependency trees, one parse for each distinct sentence."""
+"""Part-of-speech tags and dependency trees, one parse for each distinct sentence, by spaCy pipelines."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, islice
+from pathlib import Path
 from typing import Any
 
-from auditor.text.pipelines import fingerprint, load
+from auditor.core import reading
+from auditor.core.errors import ConfigError, UnknownPlugin
+from auditor.text.english import word_set
 from auditor.text.split import sentences, strip_breaks
 
 MAX_CHARS = 50_000  # longer sentences are parsed up to here
 MAX_SENTENCES = 50_000  # kept in memory: about 1.5 kB each
 BATCH_TOKENS = 4_000  # parsed at once: the parser holds some 12 kB per token while it runs
+# Components that neither tags nor trees need, by factory name.
+_UNUSED = word_set(
+    """ner beam_ner lemmatizer trainable_lemmatizer attribute_ruler senter sentencizer morphologizer
+    entity_ruler entity_linker textcat textcat_multilabel spancat spancat_singlelabel span_ruler
+    span_finder"""
+)
+_NOT_WEIGHTS = frozenset({"README.md", "figures.json"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LOCK = threading.Lock()  # pipelines are shared by the parsers of a process
 
@@ -48,18 +59,23 @@ class Parser:
 
     def __init__(self, name: str = "embedded", *, max_sentences: int = MAX_SENTENCES) -> None:
         self.name = name
-        self.asked = self.parsed = 0  # sentences asked for; distinct ones parsed
         self._most = max_sentences
         self._memory: OrderedDict[str, Parse] = OrderedDict()  # the least recently used first
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over the pipeline's files (weights, settings, vocabulary), 64 hexadecimal digits."""
-        return fingerprint(self.name)
+        """SHA-256 over names and contents of the pipeline's files that shape a parse, 64 hexadecimal digits."""
+        folder = _folder(self.name)
+        total = hashlib.sha256()
+        for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+            if path.name in _NOT_WEIGHTS or "__pycache__" in path.parts:
+                continue
+            total.update(path.relative_to(folder).as_posix().encode() + b"\0")
+            total.update(hashlib.sha256(path.read_bytes()).digest())
+        return total.hexdigest()
 
     def parse(self, sentences: Sequence[str]) -> list[Parse]:
         """Parse ``sentences``; the result has one `Parse` for each, in order."""
-        self.asked += len(sentences)
         plain = [plain_sentence(sentence) for sentence in sentences]
         asked = dict.fromkeys(plain)
         known = {sentence: self._memory[sentence] for sentence in asked if sentence in self._memory}
@@ -82,10 +98,9 @@ class Parser:
         """Parse sentences that are not remembered, in batches of like length."""
         if not new:
             return []
-        nlp = load(self.name)
+        nlp = _pipeline(self.name)
         from spacy.training.batchers import minibatch_by_words
 
-        self.parsed += len(new)
         docs = [nlp.make_doc(sentence) for sentence in new]
         for doc in docs:
             for token in islice(doc, 1, None):  # one sentence, one tree
@@ -123,3 +138,54 @@ def _placed(parse: Parse, sentence: str, plain: str) -> Parse:
     visible = [i for i, c in enumerate(strip_breaks(sentence)) if not c.isspace()]
     ranks = [*accumulate((not c.isspace() for c in plain), initial=0)]
     return replace(parse, starts=tuple(visible[ranks[start]] for start in parse.starts))
+
+
+def _folder(name: str) -> Path:
+    """Find the folder of a pipeline: the embedded one, a path, or an installed package."""
+    if name == "embedded":
+        folder = reading.shipped("embedded", "parser")
+        if not (folder / "config.cfg").is_file():
+            raise ConfigError(
+                f"the embedded parser is not in {folder}; the installation is incomplete.",
+                below="Run: pip install --force-reinstall llm-bias-auditor",
+            )
+        return folder
+    if (Path(name) / "config.cfg").is_file():
+        return Path(name)
+    import spacy
+
+    if not spacy.util.is_package(name):
+        hint = f"To install a spaCy pipeline, run: python -m spacy download {name}"
+        raise UnknownPlugin("parser", name, {"embedded", *spacy.util.get_installed_models()}, hint)
+    package = Path(spacy.util.get_package_path(name))
+    # A package holds its data in a folder NAME-VERSION.
+    return next((config.parent for config in sorted(package.glob("*/config.cfg"))), package)
+
+
+def without_torch() -> None:
+    """Import spaCy without PyTorch, which takes 230 MiB and which the embedded parser does not use."""
+    if {"spacy", "torch"} & sys.modules.keys():
+        return
+    sys.modules["torch"] = None  # type: ignore[assignment]
+    try:
+        import spacy  # noqa: F401
+    finally:
+        del sys.modules["torch"]
+
+
+@lru_cache(maxsize=2)
+def _pipeline(name: str) -> Any:
+    """Load a spaCy pipeline without what is not needed; shared, since loading takes a second."""
+    import spacy
+
+    folder = _folder(name)
+    config = spacy.util.load_config(folder / "config.cfg")
+    factories = {part: block.get("factory") for part, block in config["components"].items()}
+    names = config["nlp"]["pipeline"]
+    for needed in ("tagger", "parser"):
+        if needed not in [factories.get(part) for part in names]:
+            raise ConfigError(
+                f"the spaCy pipeline {name!r} has no {needed}; its components: {', '.join(names) or 'none'}. "
+                "Use --parser embedded, or a pipeline that has one."
+            )
+    return spacy.load(folder, exclude=[part for part, made in factories.items() if made in _UNUSED])

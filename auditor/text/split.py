@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from auditor.text.english import word_list, word_set
 
@@ -40,10 +39,7 @@ _MAY_END, _STARTERS = word_list("may_end"), word_list("starters")
 
 def sentences(text: str) -> list[tuple[int, int]]:
     """Split ``text`` into sentences: spans ``[start, end)`` in characters that tile the text."""
-    return list(_spans(text))
-
-
-def _spans(text: str) -> Iterator[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
     start, scanned, size = 0, 0, len(text)
     letters = ink = False  # seen since start; looked for once per character, so that this stays linear
     for mark in _CANDIDATE.finditer(text):
@@ -54,11 +50,12 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
         if end >= size:
             break
         if ink and _ends(text, mark, start, letters):
-            yield start, end
+            spans.append((start, end))
             start = end
             letters = ink = False
     if start < size:
-        yield start, size
+        spans.append((start, size))
+    return spans
 
 
 def strip_breaks(text: str) -> str:

@@ -84,9 +84,9 @@ class Tokens:
         return own
 
 
-def agreeing_verbs(parse: Parse, subject: int, *, sure: bool = False) -> Iterator[int]:
+def agreeing_verbs(parse: Parse, subject: int) -> Iterator[int]:
     """Yield the tokens whose form goes with a third-person singular ``subject`` (*she sits and reads*: both verbs)."""
-    yield from sorted({*_of_tree(parse, subject), *_of_order(parse, subject, sure)})
+    yield from sorted({*_of_tree(parse, subject), *_of_order(parse, subject)})
 
 
 def _of_tree(parse: Parse, subject: int) -> Iterator[int]:
@@ -106,7 +106,7 @@ def _of_tree(parse: Parse, subject: int) -> Iterator[int]:
         todo += [i for i in own if parse.deps[i] == "conj" and i > subject]
 
 
-def _of_order(parse: Parse, subject: int, sure: bool) -> Iterator[int]:
+def _of_order(parse: Parse, subject: int) -> Iterator[int]:
     """Verbs that the order of words gives away: right after the subject, and after "and"."""
     n = len(parse.words)
     i = subject + 1
@@ -120,19 +120,17 @@ def _of_order(parse: Parse, subject: int, sure: bool) -> Iterator[int]:
             while j + 1 < n and parse.tags[j] == "RB":
                 j += 1
             form = plural_verb(parse.words[j])
-            verbal = parse.tags[j] == "NNS" and _may_be_verb(parse, i, j, sure)
+            verbal = parse.tags[j] == "NNS" and _may_be_verb(parse, i, j)
             if form is not None and (_agrees(parse, j) or verbal):
                 yield j
         i += 1
 
 
-def _may_be_verb(parse: Parse, link: int, i: int, sure: bool) -> bool:
+def _may_be_verb(parse: Parse, link: int, i: int) -> bool:
     """Whether a plural noun after "and" is more likely a verb: after a verb, or before what an object begins with."""
     before, after = parse.tags[link - 1], parse.tags[i + 1] if i + 1 < len(parse.tags) else ""
     if before[:2] in ("VB", "JJ", "RB") and parse.heads[i] != i + 1:
         return before[:2] == "VB" or after in _OPENS
-    if sure:
-        return False
     if before == "," and after[:2] in (*_OPENS, "NN", "JJ", "VB"):
         return True
     return parse.words[i].lower() in _VERBAL or (before in ("NN", "PRP", "RP", "NNP") and after in _OPENS)

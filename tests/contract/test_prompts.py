@@ -93,7 +93,7 @@ def test_frames_name_no_people(task: Task) -> None:
 
 def test_examples_show_every_label_equally_often(task: Task) -> None:
     if 0 < len(task.labels) <= len(task.examples) and not task.kind.several:
-        shown = [example.value for example in task.examples]
+        shown = [example.label for example in task.examples]
         assert len({shown.count(label) for label in task.labels}) == 1
 
 

@@ -20,7 +20,7 @@ from auditor.core.types import Edit, EditKind, SourceText, Variant
 from auditor.perturb.dictionaries import load
 from auditor.perturb.edits import apply
 from auditor.perturb.mutation import MutationSuite
-from auditor.perturb.persons import ALL, SUBJECT, TextParser
+from auditor.perturb.persons import ALL, SUBJECT
 from auditor.text.parse import Parser
 
 Mutator = Callable[[str, str, str, str], list[str]]
@@ -105,7 +105,7 @@ def _problem(one: MutatorFixture, output: list[str]) -> str:
 
 
 def mutate(
-    text: str, attribute: str, source_group: str, target_group: str, *, parser: TextParser | None = None, who: str = ALL
+    text: str, attribute: str, source_group: str, target_group: str, *, parser: Parser | None = None, who: str = ALL
 ) -> list[str]:
     """The texts that the mutation suite makes for one direction."""
     suite = MutationSuite(

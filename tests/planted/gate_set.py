@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from auditor.core.types import Edit, Variant
+from auditor.core.types import Case, Edit, Variant
 from auditor.perturb import dictionaries
 from auditor.perturb.dictionaries import load, neutral
 from auditor.perturb.edits import apply
@@ -33,6 +33,11 @@ class Read(NamedTuple):
     half: str
     verdict: str
     weight: float
+
+
+def case_of(one: Read) -> Case:
+    """A case of one variant."""
+    return Case(id="", suite="", original=one.original, variants=(one.variant,))
 
 
 def rows(file: str = "variants.jsonl") -> list[dict[str, Any]]:
@@ -66,7 +71,7 @@ def read(
 
 def measure(gate: Any, found: Sequence[Read], *, weighted: bool = False) -> Mapping[tuple[bool, bool], float]:
     """(Good, kept) → how many."""
-    checks = gate.check_groups([(one.original, [one.variant]) for one in found])
+    checks = gate.check_many(case_of(one) for one in found)
     cells: Counter[tuple[bool, bool]] = Counter()
     for one, (check,) in zip(found, checks, strict=True):
         cells[one.verdict == "good", check.status != "invalid"] += one.weight if weighted else 1

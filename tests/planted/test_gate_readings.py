@@ -13,7 +13,7 @@ from auditor.perturb.gate.dependency import DependencyInvariant
 from auditor.perturb.gate.gate_rules import RULES
 from auditor.perturb.gate.place import Place
 from auditor.text.parse import Parser
-from tests.planted.gate_set import SHARED, Read, measure, precision, read, recall, rows
+from tests.planted.gate_set import SHARED, Read, case_of, measure, precision, read, recall, rows
 
 PARSER = Parser()
 Rule = Callable[[Place], str]
@@ -74,7 +74,7 @@ def test_the_aims_are_met_on_what_was_drawn_fresh(ours: bool, least_precision: f
 @cache
 def caught(rule: Rule) -> frozenset[int]:
     """The fresh variants that a rule refuses alone; a gate refuses what any of its rules does."""
-    checks = Constructs(parser=PARSER, rules=[rule]).check_groups([(one.original, [one.variant]) for one in FRESH])
+    checks = Constructs(parser=PARSER, rules=[rule]).check_many(case_of(one) for one in FRESH)
     return frozenset(n for n, (check,) in enumerate(checks) if check.status == "invalid")
 
 

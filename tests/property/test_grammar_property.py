@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from pathlib import Path
 from random import Random
@@ -57,17 +58,22 @@ def load(text: str) -> grammar.Grammar | None:
         return None if any(p.fatal for p in grammar.check(one)) else one
 
 
+def sentences(space: grammar.Space) -> list[str]:
+    """The sentence of every derivation."""
+    return [s.text(index) for s in space.structures for index in itertools.product(*map(range, s.sizes))]
+
+
 @settings(max_examples=120, deadline=None)
 @given(grammars())
-def test_counts_and_ranks(text: str) -> None:
+def test_what_is_drawn_is_in_the_language(text: str) -> None:
     one = load(text)
     if one is None:
         return
     space = grammar.Space(one)
     if space.derivations > 3_000:
         return
-    texts = [space.text(space.nth(i)) for i in range(space.derivations)]
-    assert len({space.nth(i) for i in range(space.derivations)}) == space.derivations
+    texts = sentences(space)
+    assert len(texts) == space.derivations
     language = set(texts)
     for derivation in Sampler(space).draw(50, np.random.default_rng(1)):
         assert space.text(derivation) in language
@@ -82,7 +88,7 @@ def test_cases_stay_in_the_language(text: str, seed: int) -> None:
     space = grammar.Space(one)
     if space.derivations > 3_000:
         return
-    language = {space.text(space.nth(i)) for i in range(space.derivations)}
+    language = set(sentences(space))
     suite = GrammarSuite(grammar=one, generation="rand", cases=20, seed=seed, order=2)
     cases = suite.ask(20, Random(0))
     assert len({c.original.input for c in cases}) == len(cases)

@@ -128,7 +128,7 @@ def test_each_language_has_notes_prompts_and_names_for_each_task(code: str, name
 
 @pytest.mark.parametrize("code", [languages.ENGLISH, *languages.available()])
 def test_candidates_are_compared_in_the_language_of_the_task(code: str) -> None:
-    english, suffix = languages.Choose(), "" if code == "en" else f":{code}"
+    english, suffix = languages.choose_in_english(), "" if code == "en" else f":{code}"
     said = languages.load(code).prompt.choose if suffix else english
     assert suffix == "" or said.question != english.question
     for name, wish in (("resume", said.good), ("rating", said.number)):

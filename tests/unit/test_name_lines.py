@@ -30,8 +30,8 @@ def lines(texts: Sequence[str | SourceText], *carriers: str, **options: Any) -> 
     words = {k: options[k] for k in ("attributes", "seed", "per_seed") if k in options}
     groups = options.pop("groups", None)
     return Lines(
-        lambda feed: MutationSuite(seeds=feed, dictionaries=given, groups=groups, **words), seeds=seeds,
-        dictionaries=given, carriers=carriers or ("words", "name"), subject="the applicant", **options,
+        MutationSuite(seeds=(), dictionaries=given, groups=groups, **words), seeds=seeds, dictionaries=given,
+        carriers=carriers or ("words", "name"), subject="the applicant", **options,
     )  # fmt: skip
 
 

@@ -9,9 +9,8 @@ import pytest
 
 from auditor import tasks
 from auditor.perturb.persons import lexicon
-from auditor.text.mentions import PRONOUNS
 from auditor.text.parse import Parser
-from auditor.text.people import People, people
+from auditor.text.people import PRONOUNS, People, people
 
 PARSER = Parser()
 WINOGENDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "winogender"
@@ -23,12 +22,12 @@ def read(text: str, subject: str = "the applicant") -> People:
 
 
 def clusters(text: str) -> list[list[str]]:
-    return [[text[m.start : m.end] for m in p.mentions] for p in read(text).persons]
+    return [[text[start:end] for start, end in p.spans] for p in read(text).persons]
 
 
 def subject(text: str, called: str = "the applicant") -> list[str]:
     found = read(text, called).subject
-    return [] if found is None else [text[m.start : m.end] for m in found.mentions]
+    return [] if found is None else [text[start:end] for start, end in found.spans]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +81,7 @@ def test_subjects_that_were_marked_by_hand_are_found() -> None:
             if found is None:
                 continue
             said += 1
-            spans = [(m.start, m.end) for m in found.mentions]
+            spans = found.spans
             marked = list(seed.subject or ())
             odd = [s for s in spans if not _meets(s, marked)] + [s for s in marked if not _meets(s, spans)]
             low = [seed.text[a:b].lower() for a, b in odd]
@@ -115,7 +114,7 @@ def test_the_pronouns_of_schemas_are_given_to_a_noun_no_worse_than_by_chance() -
     texts = _winogender()[::3]
     for text, meant, other in texts:
         for person in read(text).persons:
-            mentions = [text[m.start : m.end].lower() for m in person.mentions]
+            mentions = [text[start:end].lower() for start, end in person.spans]
             if any(m in PRONOUNS for m in mentions):
                 nouns = [m for m in mentions if m not in PRONOUNS]
                 right += any(meant.endswith(n) for n in nouns) and not any(other.endswith(n) for n in nouns)

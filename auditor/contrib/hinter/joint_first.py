@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from random import Random
 
-from auditor.core.types import Case, Variant, Verdict
+from auditor.core.types import Case, SourceText, Variant, Verdict
 from auditor.perturb.mutation import MutationSuite
 
 
@@ -18,15 +17,13 @@ class JointFirst(MutationSuite):
 
     name = "joint-first.v1"
 
-    def ask(self, n: int, rng: Random) -> Sequence[Case]:
-        """Return the next cases, at most ``n``; texts without a joint change are left out and counted."""
-        cases: list[Case] = []
-        while len(cases) < n and (more := super().ask(n - len(cases), rng)):
-            joint = [case for case in more if any(v.order > 1 for v in case.variants)]
-            if left_out := len(more) - len(joint):
-                self.skipped["no two attributes together"] += left_out
-            cases += map(_marked, joint)
-        return cases
+    def cases(self, seeds: Sequence[SourceText]) -> list[Case]:
+        """Make the cases of some texts; those without a joint change are left out and counted."""
+        made = super().cases(seeds)
+        joint = [case for case in made if any(v.order > 1 for v in case.variants)]
+        if left_out := len(made) - len(joint):
+            self.skipped["no two attributes together"] += left_out
+        return list(map(_marked, joint))
 
 
 def _marked(case: Case) -> Case:

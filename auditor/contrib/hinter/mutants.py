@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
 
-from auditor.core.protocols import Suite
 from auditor.core.types import Case, Edit, SourceText, Variant, id_of
 from auditor.perturb.dictionaries import Dictionary
 from auditor.perturb.edits import apply, replacing, span_of
-from auditor.perturb.mutation import _chosen
+from auditor.perturb.mutation import TextSuite, _chosen
 from auditor.text.english import looks_english
 
 
@@ -111,7 +109,7 @@ def _merged(regions: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-class HinterSuite(Suite):
+class HinterSuite(TextSuite):
     """Mutants of lower-cased texts by pair lists, sequential for two attributes.
 
     ``order`` is 1 or 2; ``per_seed`` draws so many mutants of each text and attribute set (None: all of them).
@@ -129,12 +127,11 @@ class HinterSuite(Suite):
         per_seed: int | None = None,
         seed: int = 7,
     ) -> None:
-        self._seeds = iter(seeds)
+        super().__init__(seeds)
         self.order, self.per_seed, self.seed = order, per_seed, seed
         by_name = _chosen(dictionaries, attributes)
         self.pairs = {name: pairs_of(by_name[name]) for name in sorted(by_name)}
         self._dictionaries = list(by_name.values())
-        self.skipped: Counter[str] = Counter()
 
     def describe(self) -> dict[str, object]:
         """Return the options."""
@@ -149,18 +146,14 @@ class HinterSuite(Suite):
             ],
         }
 
-    def ask(self, n: int, rng: Random) -> Sequence[Case]:
-        """Return up to ``n`` cases; texts without a source word are skipped and counted."""
-        cases: list[Case] = []
-        while len(cases) < n and (seed := next(self._seeds, None)) is not None:
-            case = self.case(seed)
-            if case is None:
-                self.skipped["no source word"] += 1
-            else:
-                cases.append(case)
-        return cases
+    def cases(self, seeds: Sequence[SourceText]) -> list[Case]:
+        """Make the cases of some texts; those without a source word are skipped and counted."""
+        made = [case for seed in seeds if (case := self._case(seed)) is not None]
+        if left_out := len(seeds) - len(made):
+            self.skipped["no source word"] += left_out
+        return made
 
-    def case(self, seed: SourceText) -> Case | None:
+    def _case(self, seed: SourceText) -> Case | None:
         """Return the case of one text, or None where it has no source word."""
         text = seed.text.lower()
         literal = {d.attribute for d in self._dictionaries if d.raw or looks_english(seed.text)}

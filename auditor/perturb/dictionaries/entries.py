@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
 
 from auditor.perturb.combine import grouped
+from auditor.text.english import word_set
 
-K = TypeVar("K", bound=Hashable)
 NAMED = re.compile(r"\w[\w .-]*")  # an attribute: it is typed in options, and stands in pages and commands
 NAMES = "letters, digits, blanks, dots, _ and - are allowed in the name of an attribute"
-TAGS = frozenset(
-    {
-        "case",  # only with a capital letter (Polish), and at a sentence start only before a person noun
-        "lower",  # not with a capital letter inside a sentence, where it is a name (Stephen King)
-        "start",  # only with a capital letter that opens a sentence
-        "spoken",  # in a text that is said to somebody: a question, an exclamation, a contraction, I or you
-        "no_exclamation",  # not as an exclamation (Oh boy! Man, was I wrong.)
-        "before:person",  # only before a person noun, with modifiers between (a white elderly man)
-        "after:person",  # only right after a person noun (a student with dyslexia)
-        "after:pointer",  # only behind a word that says which ones (the people, her angry parents)
-        "after:comma",  # only right after a comma
-        "before:name",  # only before a capitalised word (Ms. Hendricks)
-        "as:noun",  # only where it stands as a noun (an American.)
-        "as:adjective",  # only where it stands as an adjective (an American film; He is American.)
-        "name",  # only as a first name (Emily, Emily Walsh; not Joan Emily, the Emily)
-        "source-only",  # found, never written
-        "target-only",  # written, never found
-    }
+# Conditions under which a term counts, as ``dictionaries/README.md`` tells them, and: found or written, but not both.
+TAGS = word_set(
+    "case lower start spoken no_exclamation before:person after:person after:pointer after:comma before:name as:noun "
+    "as:adjective name source-only target-only"
 )
 
 
@@ -47,7 +32,6 @@ class Group:
     unmarked: bool = False
     fallback: str | None = None
     agrees: str | None = None
-    source: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,7 +50,6 @@ class Term:
     number: str = ""
     role: str = ""
     register: str = "neutral"
-    source: str = ""
     tags: frozenset[str] = frozenset()
     not_before: frozenset[str] = frozenset()
     not_after: frozenset[str] = frozenset()
@@ -111,7 +94,7 @@ class Dictionary:
             return tuple(sorted({target.group for _, target in self.pairs}))
         return tuple(sorted(g.name for g in self.groups.values() if not g.unmarked))
 
-    def counterparts(self, term: Term, group: str) -> tuple[Term, ...]:
+    def counterparts(self, term: Term, group: str) -> Sequence[Term]:
         """Return what may replace ``term`` to name ``group``, the usual word first."""
         if self.pairs is not None:
             return self._by_pair.get((term, group), ())
@@ -136,20 +119,16 @@ class Dictionary:
         return tuple(t for t in same.values() if t is not term and t.register in (term.register, "neutral"))
 
     @cached_property
-    def _by_kind(self) -> dict[tuple[tuple[str, ...], str], tuple[Term, ...]]:
-        return _grouped(((_kind(t), t.group), t) for t in self.terms if "source-only" not in t.tags)
+    def _by_kind(self) -> dict[tuple[tuple[str, ...], str], list[Term]]:
+        return grouped(((_kind(t), t.group), t) for t in self.terms if "source-only" not in t.tags)
 
     @cached_property
-    def _by_slot(self) -> dict[tuple[str, str], tuple[Term, ...]]:
-        return _grouped(((t.slot, t.group), t) for t in self.terms if "source-only" not in t.tags)
+    def _by_slot(self) -> dict[tuple[str, str], list[Term]]:
+        return grouped(((t.slot, t.group), t) for t in self.terms if "source-only" not in t.tags)
 
     @cached_property
-    def _by_pair(self) -> dict[tuple[Term, str], tuple[Term, ...]]:
-        return _grouped(((source, target.group), target) for source, target in self.pairs or ())
-
-
-def _grouped(rows: Iterable[tuple[K, Term]]) -> dict[K, tuple[Term, ...]]:
-    return {key: tuple(terms) for key, terms in grouped(rows).items()}
+    def _by_pair(self) -> dict[tuple[Term, str], list[Term]]:
+        return grouped(((source, target.group), target) for source, target in self.pairs or ())
 
 
 def _kind(term: Term) -> tuple[str, ...]:

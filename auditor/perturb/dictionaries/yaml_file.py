@@ -172,7 +172,7 @@ class _Reader:
             return {name: Group(name=name, label=f"{cells[0]} people") for name, cells in rows.items()}
         out = dict(self.base.groups) if self.base else {}
         for name, own in self.file.groups.items():
-            out[name] = Group(**own.model_dump() | {"name": name, "label": own.label or name})
+            out[name] = Group(**own.model_dump(exclude={"source"}) | {"name": name, "label": own.label or name})
         for group in out.values():
             if group.fallback is not None and group.fallback not in out:
                 self.fail(("groups", group.name, "fallback"), f"{group.fallback!r} is not a group of this file")
@@ -217,7 +217,6 @@ class _Reader:
             number=column.number,
             role=column.role,
             register=column.register_,
-            source=column.source or groups[group].source or self.file.source,
             tags=frozenset(tags),
             **near,
         )

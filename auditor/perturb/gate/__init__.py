@@ -17,15 +17,11 @@ class TextGate(Gate):
 
     def check(self, original: Variant, variants: Sequence[Variant]) -> list[Check]:
         """Return one check for each variant of ``original``, in their order."""
-        return self.check_groups([(original, variants)])[0]
-
-    def check_many(self, cases: Iterable[Case]) -> list[list[Check]]:
-        """Check the variants of several cases together, which makes larger batches for the parser."""
-        return self.check_groups([(case.original, case.variants) for case in cases])
+        return self.check_many([Case(id="", suite="", original=original, variants=tuple(variants))])[0]
 
     @abstractmethod
-    def check_groups(self, groups: Sequence[tuple[Variant, Sequence[Variant]]]) -> list[list[Check]]:
-        """Check originals with their variants; the result is in their order."""
+    def check_many(self, cases: Iterable[Case]) -> list[list[Check]]:
+        """Check the variants of several cases together, which makes larger batches for the parser."""
 
     def _result(self, variant: Variant, status: Literal["valid", "invalid", "unknown"], reason: str = "") -> Check:
         return Check(variant_id=variant.id, check=self.name, status=status, reason=reason)

@@ -8,20 +8,19 @@ How often it is right: ``docs/method/validity.md``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from auditor.core.types import Check, Edit, Span, Variant
+from auditor.core.types import Case, Check, Edit, Variant
 from auditor.perturb.combine import grouped
-from auditor.perturb.edits import span_of
+from auditor.perturb.edits import replacing, span_of
 from auditor.perturb.gate import TextGate
 from auditor.perturb.gate.gate_rules import RULES
 from auditor.perturb.gate.place import Original, Place, units_of
-from auditor.text.english import Word
 from auditor.text.english import words as tokens_of
 from auditor.text.parse import MAX_CHARS, Parse, Parser
-from auditor.text.split import sentences
 
 # Lines are fitted to the text by what writes them (`auditor.perturb.name_lines`); an agreement follows another edit.
 UNASKED = frozenset(("name_line", "statement", "agreement"))
@@ -45,11 +44,10 @@ class _Laid(NamedTuple):
     parts: Sequence[_Part]
 
 
-def _lay(original: Original, spans: Sequence[Span], variant: Variant) -> _Laid:
+def _lay(original: Original, variant: Variant) -> _Laid:
     """Deal the edits to the sentences that they change; one that reaches over an end belongs to the first."""
-    text = original.text
-    edits = edits_of(text, variant)
-    last = len(spans) - 1
+    text, spans = original.text, original.sentences
+    edits, last = edits_of(text, variant), len(spans) - 1
     rows = grouped((next((i for i, (_, end) in enumerate(spans) if span_of(e)[0] < end), last), e) for e in edits)
     parts = [
         _Part(i, spans[i][0], text[spans[i][0] : max(spans[i][1], span_of(own[-1])[1])], own) for i, own in rows.items()
@@ -78,15 +76,13 @@ class Constructs(TextGate):
     def __init__(self, *, parser: Parser, rules: Sequence[Callable[[Place], str]] = RULES) -> None:
         self.parser, self._rules = parser, rules
 
-    def check_groups(self, groups: Sequence[tuple[Variant, Sequence[Variant]]]) -> list[list[Check]]:
-        """Check originals with their variants; the result is in their order."""
+    def check_many(self, cases: Iterable[Case]) -> list[list[Check]]:
+        """Check the variants of several cases; the sentences of all originals are parsed together."""
         laid: list[list[_Laid | Check]] = []
-        for original, variants in groups:
-            before = Original(original.input, self.parser) if isinstance(original.input, str) else None
-            spans = sentences(before.text) if before else []
-            laid.append(
-                [_lay(before, spans, v) if before and isinstance(v.input, str) else self._row(v) for v in variants]
-            )
+        for case in cases:
+            text = case.original.input
+            old = Original(text, self.parser) if isinstance(text, str) else None
+            laid.append([_lay(old, v) if old and isinstance(v.input, str) else self._row(v) for v in case.variants])
         parts = (part for row in laid for one in row if isinstance(one, _Laid) for part in one.parts)
         todo = list(dict.fromkeys(part.sentence for part in parts if len(part.sentence) <= MAX_CHARS))
         parses = dict(zip(todo, self.parser.parse(todo), strict=True))
@@ -97,20 +93,19 @@ class Constructs(TextGate):
             if part.sentence not in parses:
                 reason = f"sentence {part.number + 1} is longer than {MAX_CHARS} characters"
                 return self._result(laid.variant, "unknown", reason)
-        places = (place for part in laid.parts for place in _places(laid, part, parses[part.sentence]))
-        return self._judged(laid.variant, next(filter(None, (self._wrong(*place) for place in places)), ""))
+        for part in laid.parts:
+            for place, rule in itertools.product(_places(laid, part, parses[part.sentence]), self._rules):
+                if wrong := rule(place):
+                    name = rule.__name__.replace("_", " ")
+                    return self._judged(laid.variant, f"sentence {part.number + 1}: {name}: {wrong}")
+        return self._judged(laid.variant, "")
 
-    def _wrong(self, number: int, place: Place) -> str:
-        answers = ((rule.__name__.replace("_", " "), rule(place)) for rule in self._rules)
-        return next((f"sentence {number}: {name}: {wrong}" for name, wrong in answers if wrong), "")
 
-
-def _places(laid: _Laid, part: _Part, parse: Parse) -> list[tuple[int, Place]]:
-    """The place of each edit of a sentence that wrote something, after the number of the sentence."""
-    units = units_of(part.sentence, part.start, parse, part.edits)
-    written = [e for e in part.edits if e.target.split() and e.kind not in UNASKED]
-    made = str(laid.variant.input)
-    return [(part.number + 1, Place(laid.original, made, laid.edits, e, units, parse)) for e in written]
+def _places(laid: _Laid, part: _Part, parse: Parse) -> list[Place]:
+    """The place of each edit of a sentence that wrote something."""
+    units, made = units_of(part.sentence, part.start, parse, part.edits), str(laid.variant.input)
+    written = (e for e in part.edits if e.target.split() and e.kind not in UNASKED)
+    return [Place(laid.original, made, laid.edits, e, units, parse) for e in written]
 
 
 def edits_of(text: str, variant: Variant) -> tuple[Edit, ...]:
@@ -126,14 +121,9 @@ def edits_of(text: str, variant: Variant) -> tuple[Edit, ...]:
     for op, a, b, c, d in matcher.get_opcodes():
         if op == "equal":
             continue
-        start, end = (old[a].start, old[b - 1].end) if b > a else (_gap(text, old, a),) * 2
+        start = old[a].start if a < len(old) else len(text)
+        end = old[b - 1].end if b > a else start
         written = variant.input[new[c].start : new[d - 1].end] if d > c else ""
-        out.append(
-            Edit(attribute="", kind="swap", source_group="", target_group="", source=text[start:end],
-                 target=written + (" " if a == b and written else ""), where=(start, end))
-        )  # fmt: skip
+        blank = " " if a == b and written else ""
+        out.append(replacing(text, (start, end), written + blank, "", "swap", ("", "")))
     return tuple(out)
-
-
-def _gap(text: str, tokens: Sequence[Word], a: int) -> int:
-    return tokens[a].start if a < len(tokens) else len(text)

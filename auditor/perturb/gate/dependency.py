@@ -14,11 +14,11 @@ conjunction over sentences, which is what makes the check cheap:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from auditor.core.shown import plural
-from auditor.core.types import Check, Variant
+from auditor.core.types import Case, Check, Variant
 from auditor.perturb.gate import TextGate
 from auditor.text.parse import MAX_CHARS, Parse, Parser, plain_sentence
 from auditor.text.split import sentences
@@ -67,12 +67,12 @@ class DependencyInvariant(TextGate):
     def __init__(self, *, parser: Parser) -> None:
         self.parser = parser
 
-    def check_groups(self, groups: Sequence[tuple[Variant, Sequence[Variant]]]) -> list[list[Check]]:
-        """Check originals with their variants; the result is in their order."""
+    def check_many(self, cases: Iterable[Case]) -> list[list[Check]]:
+        """Check the variants of several cases; their changed sentences are parsed together."""
         rows = []
-        for original, variants in groups:
-            before = _sentences(original.input) if isinstance(original.input, str) else None
-            rows.append([self._first_look(before, variant) for variant in variants])
+        for case in cases:
+            before = _sentences(case.original.input) if isinstance(case.original.input, str) else None
+            rows.append([self._first_look(before, variant) for variant in case.variants])
         left = [one for row in rows for one in row if isinstance(one, _Open)]
         while left := [one for one in left if one.pairs and not one.failed]:  # the next sentence of each
             asked = list(dict.fromkeys(sentence for one in left for sentence in one.pairs[0][1:]))

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Any
 
+from auditor.core import reading
 from auditor.core.types import NEUTRAL
-from auditor.perturb.dictionaries import neutral
-from auditor.perturb.gate.gate_words import FILE, LISTS, belongings, gendered_words, pattern, person_nouns
+from auditor.perturb.dictionaries import load, neutral, persons
 from auditor.perturb.gate.place import Place, Unit
 from auditor.text.english import FUNCTION_WORDS, plural_verb, word_set
 from auditor.text.people import Person
@@ -24,6 +25,39 @@ _CASED = word_set("he she him her his hers himself herself")
 _AFTER_ABSOLUTE = FUNCTION_WORDS | word_set("alone too either now is was are were has have had will would")
 _ALL_OF_IT = word_set("whole entire own former latest only overall")  # and no object before: *her whole time*
 _GENDER_OF: Mapping[str, str] = {"female": "f", "trans_female": "f", "male": "m", "trans_male": "m", "nonbinary": "n"}
+_FILE: Any = reading.load_yaml(reading.shipped("embedded", "gate.yaml"))  # lists, belongs, countries
+_LISTS = {name: frozenset(words.split()) for name, words in _FILE["lists"].items()}
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    """The words of a text of the file, which are regular expressions, as one."""
+    return re.compile(rf"\b(?:{'|'.join(text.split())})\b".replace("~", " "), re.IGNORECASE)
+
+
+@cache
+def _belongings(attribute: str) -> tuple[tuple[frozenset[str], re.Pattern[str]], ...]:
+    """Return what belongs to some groups of an attribute, after the groups."""
+    rows = _FILE["belongs"].get(attribute, {}).items()
+    return tuple((frozenset(groups.split()), _pattern(things)) for groups, things in rows)
+
+
+@cache
+def _person_nouns() -> frozenset[str]:
+    """Return the nouns, in lower case, that name a person or several."""
+    singular, plural, _ = persons()
+    return singular | plural
+
+
+@cache
+def _gendered_words() -> dict[str, str]:
+    """Return "f" or "m" for each word of the dictionary that names one person's gender."""
+    out: dict[str, str] = {}
+    for term in load("gender").sources:
+        word, group = term.text.lower().rstrip("."), {"female": "f", "male": "m"}.get(term.group)
+        if group is not None and " " not in word and term.number != "pl":
+            out[word] = group
+    return out
 
 
 def verb_of_they(place: Place) -> str:
@@ -54,13 +88,13 @@ def pronoun(place: Place) -> str:
 def _owned(place: Place, after: Unit) -> bool:
     """Whether the word after an object is more likely something that the person has."""
     then, before = place.after(2), place.before()
-    if after.low in LISTS["always_owned"] or (after.low in _ALL_OF_IT and then.tag[:1] in "NVJR"):
+    if after.low in _LISTS["always_owned"] or (after.low in _ALL_OF_IT and then.tag[:1] in "NVJR"):
         return True
-    if before.low in LISTS["takes_two"] or after.joined or after.low in LISTS["often_bare"] | LISTS["of_times"]:
+    if before.low in _LISTS["takes_two"] or after.joined or after.low in _LISTS["often_bare"] | _LISTS["of_times"]:
         return False
     if after.tag in ("NN", "NNP", "NNS"):
         return True
-    return after.tag in ("JJ", "JJR", "VBN") and then.tag[:1] == "N" and then.low not in LISTS["often_bare"]
+    return after.tag in ("JJ", "JJR", "VBN") and then.tag[:1] == "N" and then.low not in _LISTS["often_bare"]
 
 
 def _owned_twice(place: Place, after: Unit) -> bool:
@@ -74,11 +108,11 @@ def compound(place: Place) -> str:
     """*men management*, *girl abuse*: the changed noun says what kind of thing the next noun is."""
     edit, after, low = place.edit, place.after(), place.noun.low
     source = edit.source.lower().split()
-    if not source or source[-1] not in person_nouns() or edit.attribute == "nationality":
+    if not source or source[-1] not in _person_nouns() or edit.attribute == "nationality":
         return ""
     if after.joined or after.tag not in ("NN", "NNS") or after.edit is not None or low in ("male", "female"):
         return ""
-    if after.low in person_nouns() | FUNCTION_WORDS | LISTS["no_compound"] or _verbal(place, after):
+    if after.low in _person_nouns() | FUNCTION_WORDS | _LISTS["no_compound"] or _verbal(place, after):
         return ""
     one_noun = edit.kind == "marking" or _one_noun(place, after)
     return f"{low!r} is a part of a compound with {after.text!r}" if one_noun else ""
@@ -126,7 +160,7 @@ def two_genders(place: Place) -> str:
         return ""
     now = _GENDER_OF.get(place.edit.target_group)
     for person in place.original.persons if now else ():
-        own = any(place.edited(m.start, m.end) is place.edit for m in person.mentions)
+        own = any(place.edited(*span) is place.edit for span in person.spans)
         other = _other_gender(place, person, str(now)) if own and not person.plural else ""
         if other:
             return f"{place.edit.target!r} and {other!r} for one person"
@@ -140,16 +174,16 @@ def _may_clash(place: Place) -> bool:
     """Whether two target groups, or an unchanged word that names a gender, are there at all."""
     if len({e.target_group for e in place.edits if e.attribute == "gender"}) > 1:
         return True
-    words = (m for m in _WORD.finditer(place.whole) if m[0].lower() in gendered_words())
+    words = (m for m in _WORD.finditer(place.whole) if m[0].lower() in _gendered_words())
     return any(not place.edited(*m.span()) for m in words)
 
 
 def _other_gender(place: Place, person: Person, now: str) -> str:
     """Return the first word of ``person`` that names another gender, "" where none does."""
-    for mention in person.mentions:
-        edit = place.edited(mention.start, mention.end)
-        word = edit.target if edit else place.whole[mention.start : mention.end]
-        says = _GENDER_OF.get(edit.target_group, "") if edit else gendered_words().get(word.lower(), "")
+    for start, end in person.spans:
+        edit = place.edited(start, end)
+        word = edit.target if edit else place.whole[start:end]
+        says = _GENDER_OF.get(edit.target_group, "") if edit else _gendered_words().get(word.lower(), "")
         if says not in ("", now):
             return word
     return ""
@@ -224,7 +258,7 @@ def belongs(place: Place) -> str:
     """*a Hindu … the mosque*, *a 15-year-old … dementia*: a thing that only people of other groups have."""
     edit, text = place.edit, place.whole
     near = (0, len(text)) if edit.attribute == "disability" else (max(0, place.start - 150), place.end + 250)
-    for groups, things in belongings(edit.attribute):
+    for groups, things in _belongings(edit.attribute):
         if edit.target_group in groups or edit.source_group not in groups:
             continue
         match = next((m for m in things.finditer(text, *near) if not place.edited(m.start(), m.start() + 1)), None)
@@ -236,8 +270,9 @@ def belongs(place: Place) -> str:
 def country(place: Place) -> str:
     """*a Japanese farmer … in Ireland*: the text names the country of the people who were there before."""
     edit = place.edit
-    names = FILE.countries.get(edit.source_group) if edit.kind == "swap" and edit.attribute == "nationality" else None
-    match = pattern(names).search(place.whole) if names is not None else None
+    moved = edit.kind == "swap" and edit.attribute == "nationality"
+    names = _FILE["countries"].get(edit.source_group) if moved else None
+    match = _pattern(names).search(place.whole) if names is not None else None
     return f"{edit.target!r} and {match[0]!r}" if match else ""
 
 

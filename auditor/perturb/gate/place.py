@@ -15,6 +15,7 @@ from auditor.perturb.edits import span_of
 from auditor.perturb.persons import lexicon
 from auditor.text.parse import Parse, Parser
 from auditor.text.people import Person, people
+from auditor.text.split import sentences
 
 
 class Unit(NamedTuple):
@@ -32,10 +33,10 @@ NOTHING = Unit("", "", "", None, -1, False)
 
 
 class Original:
-    """The text of an original, with its persons, who are looked for when they are asked for."""
+    """The text of an original, where its sentences stand, and its persons, who are looked for when asked for."""
 
     def __init__(self, text: str, parser: Parser) -> None:
-        self.text, self._parser = text, parser
+        self.text, self.sentences, self._parser = text, sentences(text), parser
 
     @cached_property
     def persons(self) -> Sequence[Person]:
@@ -80,18 +81,15 @@ def units_of(sentence: str, offset: int, parse: Parse, edits: Sequence[Edit]) ->
     starts = [offset + start for start in parse.starts]
     ends = [start + len(word) for start, word in zip(starts, parse.words, strict=True)]
     n, k, at = len(ends), 0, offset
-
-    def keep() -> None:
-        nonlocal k, at
-        word = parse.words[k]
-        joined = bool(out) and starts[k] == at
-        out.append(Unit(word, word.lower().replace("’", "'"), parse.tags[k], None, k, joined))
-        k, at = k + 1, ends[k]
-
-    for edit in edits:
-        start, end = span_of(edit)
+    for edit in (*edits, None):  # None: only what stands behind the last one is left
+        start, end = span_of(edit) if edit else (offset + len(sentence), 0)
         while k < n and ends[k] <= start:
-            keep()
+            word = parse.words[k]
+            joined = bool(out) and starts[k] == at
+            out.append(Unit(word, word.lower().replace("’", "'"), parse.tags[k], None, k, joined))
+            k, at = k + 1, ends[k]
+        if edit is None:
+            break
         first = k
         while k < n and starts[k] < end:
             k += 1
@@ -104,6 +102,4 @@ def units_of(sentence: str, offset: int, parse: Parse, edits: Sequence[Edit]) ->
         for i, word in enumerate(written := text.split()):
             last = i == len(written) - 1
             out.append(Unit(word, word.lower(), tag if last else "JJ", edit, token, joined and not i))
-    while k < n:
-        keep()
     return out

@@ -10,6 +10,6 @@ from __future__ import annotations
 
 from auditor.perturb.grammar.model import Alternative, Grammar, Problem, Rule, Terminal, check
 from auditor.perturb.grammar.reader import available, load, parse
-from auditor.perturb.grammar.space import Space
+from auditor.perturb.grammar.structures import Space
 
 __all__ = ["Alternative", "Grammar", "Problem", "Rule", "Space", "Terminal", "available", "check", "load", "parse"]

@@ -21,13 +21,13 @@ from auditor.core.errors import ConfigError
 from auditor.core.protocols import Suite
 from auditor.core.types import Case, Check, Sampling, Variant, Verdict, digest, draws_of, id_of, names
 from auditor.perturb.dictionaries import unknown
-from auditor.perturb.grammar import Grammar, Space, load
-from auditor.perturb.grammar.counterparts import Mutator, chosen_swaps, edits_of, same_groups
+from auditor.perturb.grammar import Grammar, Space, Terminal, load
+from auditor.perturb.grammar.counterparts import Mutator, chosen_swaps, edits_of
 from auditor.perturb.grammar.draw import Sampler, error_weights
-from auditor.perturb.grammar.space import Meter
 from auditor.perturb.grammar.structures import Choice, Derivation
 
 GENERATIONS = ("rand", "prob")
+_PHASES: Mapping[Sampling, str] = {"iid": "rand", "directed": "prob"}
 DEFAULT_CASES = 600
 _BLOCK = 256  # derivations drawn together
 _DRY = 8  # blocks without a new sentence after which the draw is widened or ends
@@ -123,10 +123,15 @@ class GrammarSuite(Suite):
         self.counts: Counter[Choice] = Counter()
         self.errors: Counter[Choice] = Counter()
         self.tallies: dict[tuple[str, Sampling], Count] = {}
-        self.skipped: Counter[str] = Counter()
         self.checks: Mapping[str, Check] = _Checks()
         self._derived: dict[str, Derivation] = {}
-        self.meters: dict[Sampling, Meter] = {"iid": Meter(self.space), "directed": Meter(self.space)}
+        alternatives = {
+            (name, i): one
+            for name in self.grammar.reachable()
+            for i, one in enumerate(self.grammar.rules[name].alternatives)
+        }
+        self._terminals = {choice: one.text for choice, one in alternatives.items() if isinstance(one, Terminal)}
+        self._reached: dict[Sampling, set[Choice]] = {"iid": set(), "directed": set()}
 
     def ask(self, n: int, rng: Random) -> Sequence[Case]:
         """Return up to ``n`` further distinct cases; ``rng`` is not used."""
@@ -185,31 +190,33 @@ class GrammarSuite(Suite):
             "seed": self._seed,
         }
 
-    def record(self) -> dict[str, object]:
-        """The section of the generator in the run record."""
-        return {"generation": self.report()}
-
-    def report(self) -> dict[str, object]:
-        """Return distinct cases and violations of each phase, and coverage, as plain data."""
+    def record(self) -> dict[str, dict[str, object]]:
+        """The section of the generator in the run record: cases and violations of each phase, and coverage."""
         return {
-            **self.describe(),
-            "derivations": self.space.derivations,
-            "phases": [
-                {"model": model, "phase": self._phase(sampling), "sampling": sampling} | dataclasses.asdict(tally)
-                for (model, sampling), tally in sorted(self.tallies.items())
-            ],
-            "coverage": {self._phase(s): meter.as_record() for s, meter in self.meters.items() if meter.seen},
+            "generation": {
+                **self.describe(),
+                "derivations": self.space.derivations,
+                "phases": [
+                    {"model": model, "phase": _PHASES[sampling], "sampling": sampling} | dataclasses.asdict(tally)
+                    for (model, sampling), tally in sorted(self.tallies.items())
+                ],
+                "coverage": {_PHASES[s]: self._coverage(seen) for s, seen in self._reached.items() if seen},
+            }
         }
 
-    def _phase(self, sampling: str) -> str:
-        return "rand" if sampling == "iid" else "prob"
+    def _coverage(self, seen: set[Choice]) -> dict[str, object]:
+        """How many terminals were reached, and which were not."""
+        covered, of = len(seen), len(self._terminals)
+        unseen = [f"{rule}: {self._terminals[rule, i]}" for rule, i in sorted(self._terminals.keys() - seen)]
+        return {"terminals": of, "terminals_covered": covered, "terminal_share": covered / of, "unseen": unseen}
 
     def _next(self, sampling: Sampling) -> Derivation | None:
         """One further derivation, or None if no new sentence turns up any more."""
         dry = 0
         while not self._ready:
             if self._sampler is None:
-                self._sampler = self._make(sampling)
+                weights = error_weights(self.grammar, self.counts, self.errors, mix=self._mix, power=self._power)
+                self._sampler = Sampler(self.space, weights)
             for derivation in self._sampler.draw(_BLOCK, self._rng):
                 if not self._mutators[derivation[0]].attributes:
                     self.skipped["names no group"] += 1
@@ -223,12 +230,6 @@ class GrammarSuite(Suite):
                     return None
                 self._mix, self._sampler, dry = self._mix + _WIDEN, None, 0
         return self._ready.popleft()
-
-    def _make(self, sampling: Sampling) -> Sampler:
-        if sampling == "iid":
-            return Sampler(self.space)
-        weights = error_weights(self.grammar, self.counts, self.errors, mix=self._mix, power=self._power)
-        return Sampler(self.space, weights)
 
     def _id(self, derivation: Derivation) -> str:
         return id_of("c", [self.grammar.sha256, self.space.text(derivation)])
@@ -249,7 +250,7 @@ class GrammarSuite(Suite):
         groups = {a: mutator.source(index, a) for a in mutator.attributes}
         text = structure.text(index)
         choices = set(structure.path(index))
-        variants, changed = [], []
+        variants = []
         for number, swaps in enumerate(joint):
             after = list(index)
             for cell, entry in (change for swap in swaps for change in swap.cells):
@@ -262,7 +263,6 @@ class GrammarSuite(Suite):
                 edits=edits,
             )
             variants.append(variant)
-            changed.append((which, tuple(after)))
             choices |= set(structure.path(after))
         orbit = digest(sorted([text, *(str(v.input) for v in variants)]), size=16) if self._whole else ""
         if orbit in self._orbits:
@@ -272,7 +272,7 @@ class GrammarSuite(Suite):
             self._orbits.add(orbit)
         self._derived[case_id] = derivation
         self._open[case_id] = (sampling, frozenset(choices))
-        self.meters[sampling].add([derivation, *changed])
+        self._reached[sampling] |= self._terminals.keys() & choices
         return Case(
             id=case_id,
             suite=self.name,
@@ -294,7 +294,7 @@ class GrammarSuite(Suite):
             if not single[attribute]:
                 continue
             arm = [v for v in case.variants if v.attributes == (attribute,)]
-            drawn = list(same_groups(structure, mutator, index, arm).items())
+            drawn = list(mutator.same_groups(index, arm).items())
             rng.shuffle(drawn)
             for text, after in drawn[: single[attribute] if n is None else min(n, single[attribute])]:
                 edits = tuple(edits_of(structure, index, after, placebo=True))

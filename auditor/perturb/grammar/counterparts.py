@@ -16,9 +16,9 @@ from auditor.perturb.grammar.structures import Structure
 class Mutator:
     """Replaces the terminals of one attribute by those of another group (Algorithm 1, Mutate_Input)."""
 
-    def __init__(self, structure: Structure, attributes: tuple[str, ...] | None = None) -> None:
+    def __init__(self, structure: Structure, attributes: tuple[str, ...]) -> None:
         self.structure = structure
-        self.attributes = tuple(a for a in structure.attributes if attributes is None or a in attributes)
+        self.attributes = tuple(a for a in structure.attributes if a in attributes)
         self.cells = {a: [j for j, c in enumerate(structure.cells) if c.attribute == a] for a in self.attributes}
         self._entries: dict[int, dict[str, list[int]]] = {}  # cell -> group -> its entries
         for cells in self.cells.values():
@@ -31,21 +31,25 @@ class Mutator:
     def _group(self, cell: int, entry: int) -> str:
         return self.structure.cells[cell].entries[entry].terminal.group or ""
 
-    def others(self, index: tuple[int, ...], attribute: str) -> list[tuple[str, int]]:
-        """(group, terminals) for every other group of ``attribute``; counted are those of its first cell."""
-        cell = self.cells[attribute][0]
-        own = self._group(cell, index[cell])
-        return [(group, len(entries)) for group, entries in self._entries[cell].items() if group != own]
-
-    def same_group(self, cell: int, entry: int) -> list[int]:
-        """The other entries of a cell that name the same group."""
-        return [e for e in self._entries[cell][self._group(cell, entry)] if e != entry]
-
     def source(self, index: tuple[int, ...], attribute: str) -> str:
         """The group, or groups, of ``attribute`` that a derivation names."""
         return "+".join(sorted({self._group(j, index[j]) for j in self.cells[attribute]}))
 
-    def toward(self, index: tuple[int, ...], attribute: str, group: str, pick: int) -> tuple[tuple[int, int], ...]:
+    def swaps(self, index: tuple[int, ...], attribute: str, rng: Random, limit: int | None, *, one: bool) -> list[Swap]:
+        """Swaps of one attribute, spread over the groups; at most ``limit``."""
+        first, queues = self.cells[attribute][0], []
+        for group, entries in self._entries[first].items():
+            if group != self._group(first, index[first]):
+                picks = list(range(max(1, len(entries))))
+                rng.shuffle(picks)
+                cells = dict.fromkeys(
+                    self._toward(index, attribute, group, pick) for pick in (picks[:1] if one else picks)
+                )
+                queues.append([Swap(attribute, group, own) for own in cells if own])
+        rng.shuffle(queues)
+        return list(itertools.islice(by_turns(queues), limit or sum(map(len, queues))))
+
+    def _toward(self, index: tuple[int, ...], attribute: str, group: str, pick: int) -> tuple[tuple[int, int], ...]:
         """Each cell with its new entry when all of ``attribute`` becomes ``group``."""
         out = []
         for j in self.cells[attribute]:
@@ -54,6 +58,23 @@ class Mutator:
                 place = self._entries[j][own].index(index[j]) if self.structure.cells[j].aligned else pick
                 out.append((j, entries[place % len(entries)]))
         return tuple(out)
+
+    def same_groups(self, index: tuple[int, ...], variants: Sequence[Variant]) -> dict[str, tuple[int, ...]]:
+        """Sentences and derivations that change the places which ``variants`` change, and no group."""
+        derivations: dict[str, tuple[int, ...]] = {}
+        structure = self.structure
+        columns = [(c, span) for c, span in zip(structure.columns, structure.spans(index), strict=True) if c.cell >= 0]
+        places = ({edit.where for edit in variant.edits if edit.kind != "agreement"} for variant in variants)
+        changed = (sorted({c.cell for c, span in columns if span in own and not c.tied}) for own in places)
+        for cells in dict.fromkeys(map(tuple, changed)):
+            same = {cell: self._entries[cell][self._group(cell, index[cell])] for cell in cells}
+            others = {cell: [entry for entry in own if entry != index[cell]] for cell, own in same.items()}
+            for pick in range(max(map(len, others.values()), default=0)):
+                after = list(index)
+                for cell, entries in others.items():
+                    after[cell] = entries[pick % len(entries)] if entries else index[cell]
+                derivations.setdefault(structure.text(after), tuple(after))
+        return derivations
 
 
 class Swap(NamedTuple):
@@ -88,29 +109,11 @@ def edits_of(
         )
 
 
-def same_groups(
-    structure: Structure, mutator: Mutator, index: tuple[int, ...], variants: Sequence[Variant]
-) -> dict[str, tuple[int, ...]]:
-    """Sentences and derivations that change the places which ``variants`` change, and no group."""
-    derivations: dict[str, tuple[int, ...]] = {}
-    columns = [(c, span) for c, span in zip(structure.columns, structure.spans(index), strict=True) if c.cell >= 0]
-    places = ({edit.where for edit in variant.edits if edit.kind != "agreement"} for variant in variants)
-    changed = (sorted({c.cell for c, span in columns if span in own and not c.tied}) for own in places)
-    for cells in dict.fromkeys(map(tuple, changed)):
-        others = {cell: mutator.same_group(cell, index[cell]) for cell in cells}
-        for pick in range(max(map(len, others.values()), default=0)):
-            after = list(index)
-            for cell, entries in others.items():
-                after[cell] = entries[pick % len(entries)] if entries else index[cell]
-            derivations.setdefault(structure.text(after), tuple(after))
-    return derivations
-
-
 def chosen_swaps(
     mutator: Mutator, index: tuple[int, ...], rng: Random, *, order: int, limit: int | None, one: bool
 ) -> list[tuple[Swap, ...]]:
     """What to change in one derivation: single swaps first, then joint ones with all their parts."""
-    every = {a: _offers(mutator, index, a, rng, limit, one=one) for a in mutator.attributes}
+    every = {a: mutator.swaps(index, a, rng, limit, one=one) for a in mutator.attributes}
     offers = {attribute: own for attribute, own in every.items() if own}
     if not offers:
         return []
@@ -126,17 +129,3 @@ def _products(offers: Sequence[Sequence[Swap]], limit: int | None, rng: Random) 
     if limit is None or total <= limit:
         return itertools.product(*offers)
     return (numbered(number, offers[::-1])[::-1] for number in rng.sample(range(total), limit))
-
-
-def _offers(
-    mutator: Mutator, index: tuple[int, ...], attribute: str, rng: Random, limit: int | None, *, one: bool
-) -> list[Swap]:
-    """Swaps of one attribute, spread over the groups; at most ``limit``."""
-    queues = []
-    for group, size in mutator.others(index, attribute):
-        picks = list(range(max(1, size)))
-        rng.shuffle(picks)
-        cells = dict.fromkeys(mutator.toward(index, attribute, group, pick) for pick in (picks[:1] if one else picks))
-        queues.append([Swap(attribute, group, own) for own in cells if own])
-    rng.shuffle(queues)
-    return list(itertools.islice(by_turns(queues), limit or sum(map(len, queues))))

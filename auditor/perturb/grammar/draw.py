@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.perturb.grammar.model import Grammar
-from auditor.perturb.grammar.space import Space
-from auditor.perturb.grammar.structures import Cell, Choice, Derivation
+from auditor.perturb.grammar.structures import Cell, Choice, Derivation, Space
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Weights: TypeAlias = Mapping[str, Floats]  # rule -> the probability of each of its alternatives

@@ -15,13 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Text:
-    """Literal text inside an alternative."""
-
-    text: str
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +40,7 @@ class Article:
     """``{a}``: *a* or *an*, by the sound of what follows."""
 
 
-Part = Text | Ref | Agree | Article
+Part = str | Ref | Agree | Article  # a string: literal text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,7 +67,6 @@ class Terminal:
     label: str | None = None
     weight: float = 1.0
     features: Mapping[str, str] = field(default_factory=dict)
-    source: str = ""
     facts: Mapping[str, float] = field(default_factory=dict)
     line: int = 0
 
@@ -86,7 +79,6 @@ class Rule:
     alternatives: tuple[Alternative | Terminal, ...]
     attribute: str | None = None
     aligned: bool = False
-    source: str = ""
     line: int = 0
 
     @property
@@ -124,8 +116,6 @@ class Grammar:
     features: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     views: Mapping[str, View] = field(default_factory=dict)
     view: str = ""
-    task: str | None = None
-    description: str = ""
     directed: tuple[str, ...] | None = None  # the rules that PROB weights (G_prob); None: all
     path: Path | None = None
     sha256: str = ""
@@ -168,13 +158,12 @@ class Grammar:
         return f"{self.path or self.name}, line {line}" if line else f"{self.path or self.name}"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, order=True)
-class Problem:
+class Problem(NamedTuple):
     """One problem; ``fatal`` ones make drawing impossible, the others are worth a look."""
 
     line: int
     message: str
-    fatal: bool
+    fatal: bool = True
 
 
 def check(grammar: Grammar) -> list[Problem]:
@@ -186,10 +175,6 @@ def check(grammar: Grammar) -> list[Problem]:
         problems += [*_weights(rule), *_sensitive(rule), *_duplicates(rule)]
     problems += _unreachable(grammar)
     return sorted(problems, key=lambda p: (not p.fatal, p.line, p.message))
-
-
-def _fatal(line: int, message: str) -> Problem:
-    return Problem(line=line, message=message, fatal=True)
 
 
 def _near(name: str, known: Collection[str]) -> str:
@@ -214,17 +199,17 @@ def _symbols(grammar: Grammar) -> Iterator[Problem]:
             for part in alternative.parts:
                 if isinstance(part, Agree) and part.name not in names:
                     message = f"a form agrees with {part.name}, which is not in the same alternative"
-                    yield _fatal(alternative.line, message)
+                    yield Problem(alternative.line, message)
     for name, line in named:
         if name not in known:
-            yield _fatal(line, f"the symbol {name} is not defined{_near(name, known)}")
+            yield Problem(line, f"the symbol {name} is not defined{_near(name, known)}")
     for view in views:
         for name, symbols in view.only.items():
             offered = known[name].refers if name in known else symbols
             for symbol in symbols:
                 if symbol not in offered:
                     message = f"no alternative of {name} refers to {symbol}{_near(symbol, known)}"
-                    yield _fatal(view.lines[name], message)
+                    yield Problem(view.lines[name], message)
 
 
 def _endless(grammar: Grammar) -> Iterator[Problem]:
@@ -237,7 +222,7 @@ def _endless(grammar: Grammar) -> Iterator[Problem]:
         loop = loop[first:] + loop[:first]
         why = "recurses without end, so its language has no size" if _ending(grammar) >= {*loop} else "never ends"
         message = f"the rule {loop[0]} {why}: {' -> '.join([*loop, loop[0]])}"
-        yield _fatal(grammar.rules[loop[0]].line, message)
+        yield Problem(grammar.rules[loop[0]].line, message)
 
 
 def _ending(grammar: Grammar) -> set[str]:
@@ -254,9 +239,9 @@ def _ending(grammar: Grammar) -> set[str]:
 
 def _weights(rule: Rule) -> Iterator[Problem]:
     if not rule.alternatives:
-        yield _fatal(rule.line, f"the rule {rule.name} has no alternatives")
+        yield Problem(rule.line, f"the rule {rule.name} has no alternatives")
     elif not math.fsum(a.weight for a in rule.alternatives) > 0:
-        yield _fatal(rule.line, f"the weights of the rule {rule.name} sum to zero")
+        yield Problem(rule.line, f"the weights of the rule {rule.name} sum to zero")
 
 
 def _sensitive(rule: Rule) -> Iterator[Problem]:
@@ -265,18 +250,18 @@ def _sensitive(rule: Rule) -> Iterator[Problem]:
     terminals = rule.terminals
     if len(terminals) < 2:
         count = f"has {len(terminals)} terminal, so nothing can replace it"
-        yield _fatal(rule.line, f"the sensitive rule {rule.name} {count}")
+        yield Problem(rule.line, f"the sensitive rule {rule.name} {count}")
         return
     for terminal in terminals:
         if terminal.group is None:
             message = f"the terminal {terminal.text!r} of the sensitive rule {rule.name} has no group"
-            yield _fatal(terminal.line, message)
+            yield Problem(terminal.line, message)
     if len(rule.groups) < 2:
-        yield _fatal(rule.line, f"the sensitive rule {rule.name} has one group only ({', '.join(rule.groups)})")
+        yield Problem(rule.line, f"the sensitive rule {rule.name} has one group only ({', '.join(rule.groups)})")
     sizes = Counter(t.group for t in terminals)
     if rule.aligned and len(set(sizes.values())) > 1:
         listed = ", ".join(f"{g}: {n}" for g, n in sizes.items())
-        yield _fatal(rule.line, f"the groups of the aligned rule {rule.name} differ in size ({listed})")
+        yield Problem(rule.line, f"the groups of the aligned rule {rule.name} differ in size ({listed})")
 
 
 def _duplicates(rule: Rule) -> Iterator[Problem]:
@@ -287,9 +272,7 @@ def _duplicates(rule: Rule) -> Iterator[Problem]:
         if first is not terminal:
             same = (first.group, first.label) == (terminal.group, terminal.label)
             message = f"the terminal {terminal.text!r} is twice in the rule {rule.name} (also line {first.line})"
-            yield Problem(
-                line=terminal.line, message=message + ("" if same else ", in different groups"), fatal=not same
-            )
+            yield Problem(terminal.line, message + ("" if same else ", in different groups"), fatal=not same)
 
 
 def _unreachable(grammar: Grammar) -> Iterator[Problem]:
@@ -299,4 +282,4 @@ def _unreachable(grammar: Grammar) -> Iterator[Problem]:
     reached = {name for start in starts for name in dataclasses.replace(grammar, start=start).reachable()}
     for name, rule in grammar.rules.items():
         if name not in reached:
-            yield Problem(line=rule.line, message=f"no start symbol leads to the rule {name}", fatal=False)
+            yield Problem(rule.line, f"no start symbol leads to the rule {name}", fatal=False)

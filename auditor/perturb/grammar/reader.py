@@ -18,7 +18,7 @@ from auditor.core import reading
 from auditor.core.errors import DataFileError, UnknownPlugin
 from auditor.core.reading import Where
 from auditor.core.typed_files import checked, load_yaml, place
-from auditor.perturb.grammar.model import Agree, Alternative, Article, Grammar, Ref, Rule, Terminal, Text, View, check
+from auditor.perturb.grammar.model import Agree, Alternative, Article, Grammar, Part, Ref, Rule, Terminal, View, check
 
 HELP = "The format: audit list grammars format"
 NAME = re.compile(r"[A-Za-z_][\w-]*\Z")
@@ -37,10 +37,6 @@ def _listed(value: object) -> object:
 
 def _spelled(value: object) -> object:
     return {"alternatives": value} if isinstance(value, list) else value
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class _Featured(BaseModel):
@@ -94,7 +90,9 @@ class _View(BaseModel):
     start: str | None = None
 
 
-class _File(_Part):
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
     format: str
     name: str = ""
     task: str | None = None
@@ -199,8 +197,6 @@ class _Reader:
             rules={name: self.rule(name, rule) for name, rule in file.rules.items()},
             features=self.features,
             views={name: self.view(name, one) for name, one in file.views.items()},
-            task=file.task or None,
-            description=file.description,
             directed=file.directed,
             path=self.path,
             sha256=sha256,
@@ -213,7 +209,7 @@ class _Reader:
 
     def rule(self, name: str, rule: _Rule) -> Rule:
         where: Where = ("rules", name)
-        base = Terminal(text="", source=rule.source, features=self.features_of(rule, where, {}))
+        base = Terminal(text="", features=self.features_of(rule, where, {}))
         alternatives: list[Alternative | Terminal] = []
         for group, own in rule.groups.items():
             sensitive = dataclasses.replace(base, attribute=rule.attribute, group=group)
@@ -223,16 +219,17 @@ class _Reader:
         if rule.terms is not None:
             alternatives += self.terminals(rule.terms, (*where, "terms"), base)
         for n, one in enumerate(rule.alternatives):
-            at, plain = (*where, "alternatives", n), Terminal(text="")
-            alternatives.append(
-                self.alternative(one, at) if set(one.form) & set("{}") else self.terminal(one, at, plain)
-            )
+            at = (*where, "alternatives", n)
+            if set(one.form) & set("{}"):
+                parts = tuple(self.parts(one.form, at))
+                alternatives.append(Alternative(parts=parts, weight=one.weight, line=self.line(at)))
+            else:
+                alternatives.append(self.terminal(one, at, Terminal(text="")))
         return Rule(
             name=name,
             alternatives=tuple(alternatives),
             attribute=rule.attribute,
             aligned=rule.aligned,
-            source=rule.source,
             line=self.line(where),
         )
 
@@ -250,7 +247,7 @@ class _Reader:
 
     def terminals(self, own: _Bundle, where: Where, base: Terminal) -> Iterator[Terminal]:
         features = self.features_of(own, where, base.features)
-        base = dataclasses.replace(base, features=features, source=own.source or base.source)
+        base = dataclasses.replace(base, features=features)
         for n, one in enumerate(own.terms):
             yield self.terminal(one, (*where, "terms", n), base)
 
@@ -268,25 +265,20 @@ class _Reader:
             base,
             text=text,
             weight=one.weight,
-            source=one.source or base.source,
             label=base.label if one.label is None else one.label,
             features=self.features_of(one, where, base.features),
             facts=facts,
             line=self.line(where),
         )
 
-    def alternative(self, one: _Form, where: Where) -> Alternative:
-        parts = tuple(self.parts(one.form, where))
-        return Alternative(parts=parts, weight=one.weight, line=self.line(where))
-
-    def parts(self, text: str, where: Where) -> Iterator[Text | Ref | Agree | Article]:
+    def parts(self, text: str, where: Where) -> Iterator[Part]:
         if re.search(r"[{}]", _BRACES.sub("", text)):
             self.fail(where, f"{text!r}: a brace is not closed")
         names = set()
         for number, piece in enumerate(_BRACES.split(text)):  # text and the inside of braces by turns
             if number % 2 == 0:
                 if piece:
-                    yield Text(text=piece)
+                    yield piece
                 continue
             part = self.part(piece.strip(), where)
             if isinstance(part, Ref):

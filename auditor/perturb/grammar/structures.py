@@ -21,7 +21,7 @@ from math import prod
 from typing import NamedTuple, TypeAlias
 
 from auditor.core.errors import DataFileError
-from auditor.perturb.grammar.model import Agree, Alternative, Article, Grammar, Ref, Rule, Terminal, Text
+from auditor.perturb.grammar.model import Agree, Alternative, Article, Grammar, Ref, Rule, Terminal
 from auditor.text.english import article_for, capitalise
 
 Choice: TypeAlias = tuple[str, int]  # a rule, and which of its alternatives
@@ -124,6 +124,24 @@ def structures_of(grammar: Grammar) -> Iterator[Structure]:
         yield _finish(grammar, items, choices)
 
 
+class Space:
+    """Everything that a grammar can generate; ``derivations`` are at least as many as distinct sentences."""
+
+    def __init__(self, grammar: Grammar) -> None:
+        self.grammar = grammar
+        self.structures = tuple(structures_of(grammar))
+        self.derivations = sum(s.size for s in self.structures)
+
+    @cached_property
+    def attributes(self) -> tuple[str, ...]:
+        """The sensitive attributes of all structures, sorted."""
+        return tuple(sorted({a for s in self.structures for a in s.attributes}))
+
+    def text(self, derivation: Derivation) -> str:
+        """The sentence of one derivation."""
+        return self.structures[derivation[0]].text(derivation[1])
+
+
 class _Unfolding:
     """The rules unfolded so far, and what that may still cost: taken before it is paid."""
 
@@ -159,7 +177,7 @@ class _Unfolding:
                 continue
             refs = alternative.refs
             inner = self.cells[refs[0].rule] if len(refs) == 1 else None
-            texts = [p.text if isinstance(p, Text) else None for p in alternative.parts]
+            texts = [p if isinstance(p, str) else None for p in alternative.parts]
             if inner is None or inner.attribute is not None or texts.count(None) > 1:
                 return None
             at = texts.index(None)
@@ -217,9 +235,7 @@ def _place(alternative: Alternative, picked: Mapping[str, _Sequence]) -> tuple[l
                 items.append(item)
             spans[part.name] = (base, len(items))
         else:
-            items.append(
-                part.text if isinstance(part, Text) else _Tied(part, None) if isinstance(part, Agree) else part
-            )
+            items.append(_Tied(part, None) if isinstance(part, Agree) else part)
     return items, spans
 
 

@@ -7,11 +7,11 @@ may be the code of a currency, the part behind it a period.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from auditor.tasks.answers import Reader, Unclear, Value, kind_of, short
 from auditor.tasks.kinds import Kind
-from auditor.tasks.phrases import bare, is_refusal, normalise, unsure
+from auditor.tasks.phrases import EXPRESSIONS, bare, is_refusal, normalise, unsure
 
 _FIGURE = r"[-+]?(?:\d{1,3}(?:,\d{3})++(?:\.\d++)?|\d++(?:\.\d++)?|\.\d++)"
 _NUMBER = re.compile(rf"(?<![\w.,])(?<!\w-){_FIGURE}(?!\w|[.,]\d)")
@@ -19,23 +19,8 @@ _OUT_OF = re.compile(r" ?\(?(?:/|out of) ?")
 _LINE = re.compile(rf"{_FIGURE}(?: ?(?:/|out of) ?{_FIGURE})?(?: ?(?:%|percent|points?|stars?))?")
 _DIGITS = re.compile(r"\d+")
 _EXACT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d{1,3})?")
-_CURRENCIES = {
-    "USD": r"us ?\$|\$ ?us|usd|\$|u\.?s\.? dollars?|dollars?",
-    "EUR": r"€|eur\b|euros?",
-    "GBP": r"£|gbp|pounds?(?: sterling)?",
-    "JPY": r"¥|jpy|yen",
-    "INR": r"₹|inr|rupees?",
-    "CHF": r"chf|swiss francs?",
-    "CAD": r"ca?\$|cad|canadian dollars?",
-    "AUD": r"au?\$|aud|australian dollars?",
-}
-_PERIODS = {
-    "hour": r"(?:per|an?|each|every|/) ?(?:hour|hr|h)\b|hourly",
-    "day": r"(?:per|an?|each|every|/) ?day\b|daily",
-    "week": r"(?:per|an?|each|every|/) ?(?:week|wk)\b|weekly",
-    "month": r"(?:per|an?|each|every|/) ?(?:month|mo)\b|monthly",
-    "year": r"(?:per|an?|each|every|/) ?(?:year|annum|yr)\b|yearly|annually|annual|p\.? ?a\b",
-}
+_CURRENCIES: Mapping[str, str] = EXPRESSIONS["currencies"]
+_PERIODS: Mapping[str, str] = EXPRESSIONS["periods"]
 # Longer spellings first: "us$" before "$".
 _ANY_CURRENCY = "|".join(sorted("|".join(_CURRENCIES.values()).split("|"), key=len, reverse=True))
 _ANY_PERIOD = "|".join(_PERIODS.values())
