@@ -155,10 +155,10 @@ def asked_of(task: str, delta: float | None) -> Question:
     return dataclasses.replace(question, outcomes=(YES,), delta=delta)
 
 
-def run(setting: Setting, number: int) -> Ended:
+def run(setting: Setting, number: int, orders: int = ORDERS) -> Ended:
     """Draw answers and look at them where the run does, until a look decides."""
     question = asked_of(setting.task, setting.delta)
-    looked = stages(setting.task, number % ORDERS)
+    looked = stages(setting.task, number % orders)
     effects = Effects(net=shift(setting.effect), word=setting.word, noise=setting.noise)
     rng = np.random.default_rng([number, zlib.crc32(setting.name.encode())])
     looked[-1].table.draw(rng, effects, scores=setting.scores)
