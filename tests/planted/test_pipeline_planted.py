@@ -140,9 +140,8 @@ def test_three_percent_wobble_without_bias_is_called_shown_in_at_most_7_of_60_ru
     false = 0
     for seed in range(60):
         found = cached.record(Planted(base="constant", wobble=0.03, seed=seed), seed=seed)
-        claims = [f for f in found["findings"] if f["code"].startswith("MUT")]
-        assert len(claims) == 3
-        false += any(f["verdict"] == "shown" for f in claims)
+        assert sum(f["code"].startswith("MUT") for f in found["findings"]) == 3
+        false += any(c["verdict"] == "shown" for c in found["claims"])
     assert false <= 7  # at a rate of 5 %, one draw in a hundred has more
     # These texts are all about men and have no placebo edits: an edit cannot be told from a group, and that is said.
     found = cached.record(Planted(additive={"she": 1.0}, base="constant", wobble=0.03, seed=1))
