@@ -40,7 +40,7 @@ from surrogate import Surrogate, fault_count
 from auditor.tables import method_options, themis
 from auditor.tables.aequitas import run as run_aequitas
 from auditor.tables.columns import Column
-from auditor.tables.evaluate import Evaluator, Limit
+from auditor.tables.evaluate import Evaluator
 from auditor.tables.method_options import AequitasOptions, OptionSet, SgOptions
 from auditor.tables.row_schema import Schema, case_keys, uniform
 from auditor.tables.sg import PHASES, Search
@@ -190,7 +190,7 @@ def speed(what: Subject, sizes: Sizes) -> Iterator[Row]:
     baseline = literal(what, 0, sizes.seconds, **TRIALS)
     generated, began = sizes.generated, time.perf_counter()
     options = AequitasOptions.of({"trials": 0, "generated": generated, "global_n": generated // 2, "local_n": 10**6})
-    counts = run_aequitas(what.evaluator(budget=Limit(seconds=40)), options, np.random.default_rng(0)).counts
+    counts = run_aequitas(what.evaluator(max_seconds=40), options, np.random.default_rng(0)).counts
     mine = counts["discriminatory"] / (time.perf_counter() - began)
     theirs = len(baseline.found) / max(baseline.seconds, 1e-9)
     note = f"{counts['discriminatory']:,} of {counts['generated']:,}"
@@ -209,7 +209,7 @@ def judged(what: Subject, calls: int, rows: Codes) -> int:
 
 def searched(method: Callable[..., Any], what: Subject, calls: int, seed: int, options: OptionSet) -> int:
     """Return the discriminatory cases of a search that stops at ``calls``."""
-    evaluator = what.evaluator(cache=True, budget=Limit(evaluations=calls))
+    evaluator = what.evaluator(cache=True, max_evaluations=calls)
     result = method(evaluator, options, np.random.default_rng(seed), what.train)
     return int(result.counts["discriminatory"])
 

@@ -56,8 +56,8 @@ def freeze_rows(*, output: Path, by: str, reason: str, config: Path | None, **op
     from auditor.tables.tabular_run import outlook
 
     _require_new(output)
-    seen = outlook(tabular.plan_of(options, config))
-    return _written(output, seen.record, seen.expected, by, reason, f"audit tabular --plan {quoted(output)}")
+    record, expected = outlook(tabular.plan_of(options, config))
+    return _written(output, record, expected, by, reason, f"audit tabular --plan {quoted(output)}")
 
 
 def _require_new(output: Path) -> None:

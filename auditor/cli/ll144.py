@@ -56,17 +56,15 @@ def _from_data(settings: Settings) -> dict[str, object]:
 
     path = settings.data
     assert path is not None
-    further = settings.columns()
-    sex, race = further.pop("sex"), further.pop("race")
-    selected, score, group = (further[name] for name in ("selected", "score", "group"))
-    if sex is None or race is None:
+    selected, score, group = settings.selected, settings.score, settings.group
+    if settings.sex is None or settings.race is None:
         raise ConfigError("--data needs --sex COLUMN and --race COLUMN")
     if selected and score:
         raise ConfigError("--selected and --score are two ways to measure: give one of them")
     if not selected and not score and not group:
         raise ConfigError("--data needs --selected COLUMN or --score COLUMN (or --group COLUMN alone)")
     mode = "selection" if selected else "scoring" if score else "classification"
-    rows, source = applicants.read_people(path, categories.load(settings.map), sex=sex, race=race, **further)
+    rows, source = applicants.read_people(path, categories.load(settings.map), settings.columns())
     if not any(p.sex and p.race for p in rows):
         raise applicants.no_known(path, source)
     return draft.from_people(rows, source, settings, mode=mode)

@@ -70,7 +70,7 @@ def settings_of(values: Mapping[str, object]) -> dict[str, object]:
     own = MethodOptions.model_validate({n: v for n, v in values.items() if n in MethodOptions.settings()})
     fields = TabularPlan.settings()
     rest = {fields[name].alias or name: value for name, value in values.items() if name in fields}
-    return rest | {"options": own.chosen() | read_settings(values.get("options", ()))}
+    return rest | {"options": own.model_dump(exclude_none=True) | read_settings(values.get("options", ()))}
 
 
 def plan_of(values: Mapping[str, object], config: Path | None = None) -> TabularPlan:
@@ -112,7 +112,7 @@ def _outlook(plan: TabularPlan, format: str) -> str:
     from auditor.report import planned, words
     from auditor.tables.tabular_run import outlook
 
-    expected = outlook(plan, Draw()).expected
+    _, expected = outlook(plan, Draw())
     if format == "json":
         return json.dumps(msgspec.to_builtins(expected), indent=2, sort_keys=True) + "\n"
     lines = [*planned.lines(msgspec.to_builtins(expected)), "Nothing was asked.", ""]

@@ -15,15 +15,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from auditor.measure.observations import Bools, Floats
 from auditor.measure.p_values import sign_flip
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 FOLDS = 5
 FLIPS = 999
@@ -109,18 +105,14 @@ class _Test:
     """Pairs as rows of differences, and the folds that their texts are in."""
 
     def __init__(self, pairs: Sequence[Pair], texts: Sequence[str], seed: int) -> None:
+        from scipy.sparse import csr_array
+
         standing = Counter(word for pair in pairs for word in pair.first ^ pair.second)
         self._names = sorted(word for word, n in standing.items() if n >= FEWEST)
         self._row_text = np.array([np.searchsorted(texts, pair.text) for pair in pairs])
-        self._fold = np.random.default_rng(seed).permutation(len(texts)) % FOLDS
-        self._x = self._matrix(pairs)
-        self._square = self._x.multiply(self._x).tocsr()
-        self._of_fold = [self._fold[self._row_text] == fold for fold in range(FOLDS)]
+        folds = (np.random.default_rng(seed).permutation(len(texts)) % FOLDS)[self._row_text]
+        self._of_fold = [folds == fold for fold in range(FOLDS)]
         self._size = np.bincount(self._row_text, minlength=len(texts))
-
-    def _matrix(self, pairs: Sequence[Pair]) -> csr_array:
-        from scipy.sparse import csr_array
-
         number = {word: n for n, word in enumerate(self._names)}
         cells = [
             (row, number[word], sign)
@@ -130,7 +122,9 @@ class _Test:
             if word in number
         ]
         rows, columns, values = (np.array(part) for part in zip(*cells, strict=True)) if cells else ([], [], [])
-        return csr_array((values, (rows, columns)), shape=(len(pairs), max(1, len(self._names))), dtype=np.float64)
+        shape = len(pairs), max(1, len(self._names))
+        self._x = csr_array((values, (rows, columns)), shape=shape, dtype=np.float64)
+        self._square = self._x.multiply(self._x).tocsr()
 
     def weights(self, signs: Floats, rows: Bools) -> Floats:
         """Of each word how much more often it stands first than second, in its own standard errors."""
@@ -138,8 +132,7 @@ class _Test:
         total, square = self._x.T @ weight, self._square.T @ rows.astype(np.float64)
         # A word that stood on one side k times of n: (k − (n − k)) / √(n + 1), shrunk where it is rare.
         z = total / np.sqrt(square + FEWEST)
-        out: Floats = z / np.sqrt(square + FEWEST)
-        return out
+        return np.asarray(z / np.sqrt(square + FEWEST))
 
     def hits(self, signs: Floats) -> Floats:
         """Of each text the share of its pairs that a rule from other texts gets right; a draw is half of one."""
@@ -147,8 +140,7 @@ class _Test:
         for held in self._of_fold:
             score = (self._x @ self.weights(signs, ~held)) * signs[self._row_text]
             right[held] = np.where(score > 1e-12, 1.0, np.where(score < -1e-12, 0.0, 0.5))[held]
-        out: Floats = np.bincount(self._row_text, right, minlength=len(self._size)) / self._size
-        return out
+        return np.asarray(np.bincount(self._row_text, right, minlength=len(self._size)) / self._size)
 
     def driving(self) -> tuple[Word, ...]:
         """The words with the largest weights."""

@@ -87,8 +87,9 @@ def study(table: Observations, question: Question, terms: Iterable[str] = ()) ->
     own = {part for term in (*groups, *terms) for part in re.split(r"[\W_]+", term.lower()) if len(part) > 2}
     masked = identity(frozenset((own | _names(table, columns)) - FUNCTION_WORDS))
     texts = [masked_text(str(text), masked) for text in table.labels.values]
+    bags = [frozenset(word.removesuffix("'s") for word in plain_words(text)) - FUNCTION_WORDS for text in texts]
     made = list(_claims(table, columns, question, texts))
-    tests = _apart(table, columns, made, [_bag(text) for text in texts])
+    tests = _apart(table, columns, made, bags)
     adjusted = holm([one.found.p for one in tests])
     return Study(
         claims=tuple(made),
@@ -130,10 +131,6 @@ def _names(table: Observations, columns: Columns) -> set[str]:
                 groups[word.lower()].add(about)
                 count[word.lower()] += 1
     return {word for word, about in groups.items() if len(about) == 1 and count[word] >= NAMED and word not in small}
-
-
-def _bag(text: str) -> Bag:
-    return frozenset(word.removesuffix("'s") for word in plain_words(text)) - FUNCTION_WORDS
 
 
 def _claims(table: Observations, columns: Columns, question: Question, texts: Sequence[str]) -> Iterator[Claim]:

@@ -258,10 +258,10 @@ def _diagnoses(seen: list[Finding], confirmed: Confirmed) -> list[Diagnosis]:
 
 
 def _tokens(loop: Loop, places: Sequence[Place]) -> list[dict[str, object]]:
-    from auditor.contrib.astraea import outliers, terminal_rates
+    from auditor.contrib.astraea import outliers
     from auditor.perturb.grammar.cases import GrammarSuite
 
     suite, table = loop.parts.suite, loop.observed.table
     if not isinstance(suite, GrammarSuite):
         return outliers.of_words(table, places)
-    return terminal_rates.of_run(table, suite, places)
+    return outliers.of_grammar(table, suite, places)

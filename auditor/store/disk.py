@@ -7,7 +7,7 @@ import errno
 import itertools
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
@@ -54,6 +54,15 @@ def write_error(path: Path, error: OSError) -> UserError:
     return UserError(f"cannot write {path}: {error.strerror or error}. Check the folder's permissions.")
 
 
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Give the user's view of a write that fails."""
+    try:
+        yield
+    except OSError as error:
+        raise write_error(path, error) from error
+
+
 def read_error(path: Path, error: OSError) -> RunFolderError:
     """Return the user's view of a failed read."""
     return RunFolderError(f"cannot read {path}: {error.strerror or error}")
@@ -65,14 +74,13 @@ def hold(path: Path, what: str, *, wait_s: float = 0.0) -> Lock:
     Raises `RunFolderError`, about ``what`` it guards, where another process holds it for longer than ``wait_s``.
     """
     lock = filelock.FileLock(path, timeout=wait_s, thread_local=False)
-    try:
-        lock.acquire(poll_interval=0.02)
-    except filelock.Timeout:
-        raise RunFolderError(
-            f"{what} is being written by another process. Wait until it ends, or stop it, then try again"
-        ) from None
-    except OSError as error:
-        raise write_error(path, error) from error
+    with writing(path):
+        try:
+            lock.acquire(poll_interval=0.02)
+        except filelock.Timeout:
+            raise RunFolderError(
+                f"{what} is being written by another process. Wait until it ends, or stop it, then try again"
+            ) from None
     return lock
 
 
@@ -85,28 +93,24 @@ def write_json(path: Path, value: Mapping[str, object]) -> None:
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file in one step: readers see the old file or the new one, never half."""
     beside = path.with_name(path.name + ".new")
-    try:
+    with writing(path):
         with beside.open("wb") as file:
             file.write(scrub_bytes(data))
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, path)
         sync_folder(path.parent)
-    except OSError as error:
-        raise write_error(path, error) from error
 
 
 def new_folder(root: Path, name: str) -> Path:
     """Make the folder ``name`` under ``root``, with a number behind it where there is one of that name."""
-    try:
+    with writing(root):
         root.mkdir(parents=True, exist_ok=True)
         for n in itertools.count(1):
             path = root / (name if n == 1 else f"{name}-{n}")
             with contextlib.suppress(FileExistsError):
                 path.mkdir()
                 break
-    except OSError as error:
-        raise write_error(root, error) from error
     return path
 
 

@@ -181,7 +181,7 @@ class RunFolder:
         """Write all verdicts anew; the old file stays whole until the new one is on disk."""
         self._journal(VERDICTS)  # not without the lock
         target, beside = self.path / VERDICTS, self.path / f"{VERDICTS}.new"
-        try:
+        with disk.writing(target):
             beside.unlink(missing_ok=True)
             with Journal(beside, genesis(VERDICTS, self.plan_sha256)) as journal:
                 journal.extend(map(disk.verdict_line, verdicts))
@@ -189,8 +189,6 @@ class RunFolder:
             self._journals.pop(VERDICTS).close()
             os.replace(beside, target)
             disk.sync_folder(self.path)
-        except OSError as error:
-            raise disk.write_error(target, error) from error
 
     def write_run(self, record: Mapping[str, Any]) -> None:
         """Write ``run.json`` with the heads of the journals, and enter the end of the run in the register.
@@ -228,10 +226,9 @@ class RunFolder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def cases(self) -> Iterator[tuple[Case, dict[str, Check]]]:
+    def cases(self) -> Iterator[tuple[Case, Mapping[str, Check]]]:
         """Each case with the checks of its variants, in the order written."""
-        for line in records(self.path / CASES, CASE):
-            yield line.case(), line.checks()
+        return self.evidence().cases()
 
     def responses(self) -> Iterator[Response]:
         """All answers, in the order written; of two for one question the later one counts."""

@@ -138,7 +138,7 @@ def compare_head(path: Path, noted: str) -> list[Problem]:
     if len(wanted) != 64 or set(wanted) - set("0123456789abcdef"):
         raise ConfigError(f"--head takes the 64 digits that a report or a run names as its head; got {noted!r}")
     now = head(RunFolder.open(path).record())
-    return [] if wanted == now else [_changed(RUN, f"the head is {now}, not {wanted}: this is another record")]
+    return [] if wanted == now else [changed(RUN, f"the head is {now}, not {wanted}: this is another record")]
 
 
 def _events(folder: RunFolder) -> list[Event]:
@@ -169,7 +169,7 @@ def _ends(folder: RunFolder, own: Iterable[Event]) -> list[Problem]:
                     f"the {plural(records, 'record')} that were there when the run ended at {time} are not "
                     "there any more: they were deleted or made anew since"
                 )
-                problems.append(_changed(name, message))
+                problems.append(changed(name, message))
                 break
     return problems
 
@@ -232,7 +232,7 @@ def _register(folder: RunFolder) -> list[Problem]:
         message = f"it names the start of this run and not its end, but {RUN} is there: lines at the end are missing"
         problems.append(Problem(REGISTER, None, "missing", message))
     if plan and plan != folder.plan_sha256:
-        problems.append(_changed(PLAN, f"is not the plan that {REGISTER} names for this run: it was changed"))
+        problems.append(changed(PLAN, f"is not the plan that {REGISTER} names for this run: it was changed"))
     return problems + (_compared(folder, RUN, run, REGISTER) if run else [])
 
 
@@ -242,11 +242,11 @@ def _named(folder: RunFolder) -> list[Problem]:
         return []
     source = folder.record().get("provenance") or {}
     if not isinstance(source, dict) or not isinstance(source.get("files") or {}, dict):
-        return [_changed(RUN, "does not say where it comes from: it was changed after the run")]
+        return [changed(RUN, "does not say where it comes from: it was changed after the run")]
     problems = []
     plan = source.get("plan_sha256")
     if plan is not None and plan != folder.plan_sha256:
-        problems.append(_changed(PLAN, f"is not the plan whose hash {RUN} names: one of the two was changed"))
+        problems.append(changed(PLAN, f"is not the plan whose hash {RUN} names: one of the two was changed"))
     for name, sha256 in sorted((source.get("files") or {}).items()):
         problems += _compared(folder, name, sha256, RUN)
     return problems
@@ -258,7 +258,7 @@ def _compared(folder: RunFolder, name: str, sha256: str, by: str) -> list[Proble
     if not path.is_file():
         return [Problem(name, None, "missing", f"{by} names it, but it is missing")]
     if file_sha256(path) != sha256:
-        return [_changed(name, f"is not the file whose hash {by} names: it was changed after the run")]
+        return [changed(name, f"is not the file whose hash {by} names: it was changed after the run")]
     return []
 
 
@@ -280,5 +280,6 @@ def _references(folder: RunFolder) -> list[Problem]:
     return problems
 
 
-def _changed(file: str, message: str) -> Problem:
+def changed(file: str, message: str) -> Problem:
+    """What is wrong with a whole file that is not as it was written."""
     return Problem(file, None, "changed", message)

@@ -27,7 +27,7 @@ from auditor.core.errors import RunFolderError
 from auditor.core.record.base import Head
 from auditor.core.secrets import scrub_values
 from auditor.core.types import canonical
-from auditor.store.disk import hold, read_error, write_error
+from auditor.store.disk import hold, read_error, write_error, writing
 
 REGISTER = "runs.jsonl"
 CHAIN_FIELDS = ("seq", "prev", "hash")
@@ -81,10 +81,8 @@ class Journal:
 
     def __init__(self, path: Path, start: str) -> None:
         self.path = path
-        try:
+        with writing(path):
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
-        except OSError as error:
-            raise write_error(path, error) from error
         try:
             self._seq, self._prev, self._size = _resume(path, self._fd, start)
         except BaseException:
@@ -126,10 +124,8 @@ class Journal:
 
     def sync(self) -> None:
         """Wait until everything is on the disk."""
-        try:
+        with writing(self.path):
             os.fsync(self._fd)
-        except OSError as error:
-            raise write_error(self.path, error) from error
 
     def close(self) -> None:
         """Close the file; closing twice does nothing."""
@@ -261,6 +257,9 @@ class Event(msgspec.Struct, frozen=True):
     journal: dict[str, Head] = {}
 
 
+_EVENT = msgspec.json.Decoder(Event)
+
+
 def register(root: Path, event: str, run_id: str, **fields: object) -> None:
     """Append one event ("started", "resumed", "ended", "reported") of a run to the register in ``root``."""
     record = {"run": run_id, "event": event, "time": datetime.now(UTC).isoformat(timespec="seconds"), **fields}
@@ -273,8 +272,4 @@ def register(root: Path, event: str, run_id: str, **fields: object) -> None:
 
 def events(root: Path) -> Iterator[Event]:
     """All events, oldest first; none if there is no register."""
-    for record in read(root / REGISTER):
-        try:
-            yield msgspec.convert(record, Event)
-        except msgspec.ValidationError as error:
-            raise RunFolderError(f"{root / REGISTER} cannot be read: {error}") from None
+    return records(root / REGISTER, _EVENT)

@@ -18,7 +18,7 @@ from auditor.core.record import head
 from auditor.core.types import canonical
 from auditor.store.disk import read_json, write_json
 from auditor.store.folder import REPORT, RunFolder
-from auditor.store.integrity import Problem, ProblemKind
+from auditor.store.integrity import Problem, changed
 
 FILE = "signature.json"
 
@@ -61,7 +61,7 @@ def check(path: Path, public: Path | None) -> tuple[list[Problem], list[str]]:
     if not file.is_file():
         if public is None:
             return [], []
-        return [_problem("missing", "there is no signature, and --signed-by asks for one")], []
+        return [Problem(FILE, None, "missing", "there is no signature, and --signed-by asks for one")], []
     try:
         serialization, ed25519, invalid = _library()
     except MissingDependency:
@@ -75,14 +75,14 @@ def check(path: Path, public: Path | None) -> tuple[list[Problem], list[str]]:
         key = ed25519.Ed25519PublicKey.from_public_bytes(raw)
         key.verify(base64.b64decode(str(signature), validate=True), canonical(signed))
     except (KeyError, ValueError, invalid):
-        return [_problem("changed", "the signature does not fit what it signs")], []
+        return [changed(FILE, "the signature does not fit what it signs")], []
     folder = RunFolder.open(path)
     if signed.get("run") != folder.id or signed.get("head") != head(folder.record()):
-        return [_problem("changed", "another record was signed: the run changed since, or the file was moved")], []
+        return [changed(FILE, "another record was signed: the run changed since, or the file was moved")], []
     then, now = signed.get("reports", {REPORT: signed.get("report_sha256")}), _reports(path)  # older ones sign one
     then = {name: sha256 for name, sha256 in then.items() if sha256} if isinstance(then, dict) else {}
     if other := [name for name, sha256 in then.items() if now.get(name) != sha256]:
-        return [_problem("changed", f"another {other[0]} was signed")], []
+        return [changed(FILE, f"another {other[0]} was signed")], []
     unsigned = ", ".join(name for name in now if name not in then)
     added = f"{unsigned}: not checked: the signature does not cover it. Sign again with --sign." if unsigned else ""
     name = hashlib.sha256(raw).hexdigest()
@@ -92,9 +92,9 @@ def check(path: Path, public: Path | None) -> tuple[list[Problem], list[str]]:
         except (OSError, ValueError) as error:
             raise ConfigError(f"--signed-by {public}: no public key in PEM form: {error}") from None
         if not isinstance(wanted, ed25519.Ed25519PublicKey) or wanted.public_bytes_raw() != raw:
-            return [_problem("changed", f"it was signed by another key (SHA-256 {name})")], []
+            return [changed(FILE, f"it was signed by another key (SHA-256 {name})")], []
         if added:
-            return [_problem("changed", added)], []
+            return [changed(FILE, added)], []
         return [], [f"{FILE}: the head was signed {signed.get('signed')} by the key in {public}."]
     whose = f"{FILE}: signed {signed.get('signed')} by the key with SHA-256 {name}; whose that is, is not checked."
     return [], [whose, *filter(None, [added])]
@@ -117,7 +117,3 @@ def _library() -> tuple[Any, Any, Any]:
 
 def _text(data: bytes) -> str:
     return base64.b64encode(data).decode()
-
-
-def _problem(kind: ProblemKind, message: str) -> Problem:
-    return Problem(FILE, None, kind, message)

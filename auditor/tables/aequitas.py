@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core.errors import BudgetExceeded, ConfigError
+from auditor.core.errors import BudgetExceeded
 from auditor.core.record.rows import Score
 from auditor.core.shown import plural, verb
 from auditor.core.types import Estimate
@@ -24,7 +24,7 @@ from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import Evaluator, Judged
 from auditor.tables.finds import TabularResult
 from auditor.tables.method_options import TRIAL_SIZE, TRIALS, AequitasOptions
-from auditor.tables.row_schema import Seen, case_keys, enumerate_rows, uniform
+from auditor.tables.row_schema import add_to, case_keys, enumerate_rows, uniform
 
 CHUNK = 16384
 STEP = 0.001  # Δv and Δpr: how far one answer moves the probability of a direction or of a column
@@ -43,39 +43,23 @@ class Finds:
 
     def __init__(self, evaluator: Evaluator, options: AequitasOptions) -> None:
         self.schema, self.evaluator, self.options = evaluator.schema, evaluator, options
-        self._seen, self._known = Seen(), Seen()
-        self._rows: list[Codes] = [np.empty((0, self.schema.d), dtype=np.int32)]
+        self.seen, self.known = set[object](), set[object]()  # keys of cases judged, of discriminatory ones
+        self.rows: list[Codes] = [np.empty((0, self.schema.d), dtype=np.int32)]  # of these, as they were found
         self.phases = defaultdict[str, Counter[str]](Counter)
         self.undecided = self.off_manifold = 0
 
-    @property
-    def generated(self) -> int:
-        """Distinct cases judged."""
-        return len(self._seen)
-
-    @property
-    def discriminatory(self) -> int:
-        """Distinct discriminatory cases."""
-        return len(self._known)
-
-    def rows(self) -> Codes:
-        """The discriminatory cases in the order in which they were found, shape (k, d)."""
-        return np.concatenate(self._rows)
-
     def allowed(self, n: int) -> int:
         """How many of ``n`` cases may be judged now; `Stop` or `BudgetExceeded` where none may."""
-        options, cases, made = self.options, self.discriminatory, self.generated
+        options, cases, made = self.options, len(self.known), len(self.seen)
         if options.max_found is not None and cases >= options.max_found:
             raise Stop(f"{plural(cases, 'discriminatory case')} {verb(cases, 'was', 'were')} found")
         if options.generated is not None and made >= options.generated:
             raise Stop(f"{plural(made, 'case')} {verb(made, 'was', 'were')} generated")
-        if self.evaluator.exhausted:
-            raise BudgetExceeded("the limit of the evaluator was reached")
         room = min(n, self.evaluator.affordable(n))
         if options.generated is not None:
             room = min(room, options.generated - made)
-        if n and room < 1:
-            raise BudgetExceeded("the limit of model evaluations was reached")
+        if room < 1:
+            raise BudgetExceeded("the limit of model evaluations or seconds was reached")
         return room
 
     def judge(self, codes: Codes, phase: str) -> tuple[Judged, Mask]:
@@ -83,12 +67,12 @@ class Finds:
         judged = self.evaluator.judge(codes)
         silent = int(judged.undecided.sum())
         keys = case_keys(self.schema, codes)
-        first, hits = self._seen.add(keys), np.flatnonzero(judged.discriminatory)
+        first, hits = add_to(self.seen, keys), np.flatnonzero(judged.discriminatory)
         self.undecided += int((judged.undecided & first).sum())
         new = np.zeros(len(codes), dtype=bool)
-        new[hits] = self._known.add(keys[hits])
+        new[hits] = add_to(self.known, keys[hits])
         if new.any():
-            self._rows.append(codes[new])
+            self.rows.append(codes[new])
         self.off_manifold += int((judged.off_manifold & first).sum())
         self.phases[phase].update(
             judged=len(codes) - silent,
@@ -187,8 +171,6 @@ def run(
 ) -> TabularResult:
     """Search for discriminatory cases from uniform rows, whatever the ``data``, and estimate their share."""
     schema = evaluator.schema
-    if not len(schema.protected_index):
-        raise ConfigError("aequitas needs at least one protected column")
     trials, size = read.estimate(schema, evaluator.remaining)
     asked_before, estimate, notes = evaluator.evaluations, None, []
     if trials:
@@ -196,11 +178,10 @@ def run(
             estimate = share_estimate(evaluator, rng, trials=trials, trial_size=size)
     finds = Finds(evaluator, read)
     spent_on_estimate = evaluator.evaluations - asked_before
-    details, reason, partial = _search(finds, rng)
+    details, cut_short = _search(finds, rng)
     drawn = finds.phases.get("global", Counter())  # its rows are uniform and independent
     if estimate is None and drawn["judged"] and not details.pop("stopped_by_finds", False):
-        note = "rows of the global search"
-        estimate = _share(drawn["hits"], drawn["judged"], drawn["not_judged"], LEVEL, note)
+        estimate = _share(drawn["hits"], drawn["judged"], drawn["not_judged"], "rows of the global search")
     if estimate is None:
         notes.append("no share was estimated: too few uniform rows were judged within the limits")
     elif estimate.n == trials * size < TRIALS * TRIAL_SIZE and read.trials is None:
@@ -208,10 +189,10 @@ def run(
             f"for the share {estimate.n:,} uniform cases were judged; the paper's 400 samples of 1,000 are "
             "--set trials=400"
         )
-    cases, share = finds.rows(), "discriminatory_share"
+    cases, share = np.concatenate(finds.rows), "discriminatory_share"
     counts = {
-        "generated": finds.generated,
-        "discriminatory": finds.discriminatory,
+        "generated": len(finds.seen),
+        "discriminatory": len(finds.known),
         "off_manifold": finds.off_manifold,
         "undecided": finds.undecided,
         "evaluations": evaluator.evaluations - asked_before,
@@ -230,17 +211,16 @@ def run(
         scores=()
         if estimate is None
         else (Score(name=share, columns=schema.protected, estimate=estimate, population="domain (uniform)"),),
-        details={"phases": {n: dict(c) for n, c in finds.phases.items()}, **details, "ended": reason},
+        details={"phases": {n: dict(c) for n, c in finds.phases.items()}, **details},
         finds=cases,
-        status="partial" if partial else "complete",
-        status_reason=reason if partial else "",
+        status_reason=cut_short,
         notes=tuple(notes),
     )
 
 
-def _search(finds: Finds, rng: np.random.Generator) -> tuple[dict[str, object], str, bool]:
-    """Run both searches; details, why it ended, and whether a limit cut it short."""
-    details: dict[str, object] = {}
+def _search(finds: Finds, rng: np.random.Generator) -> tuple[dict[str, object], str]:
+    """Run both searches; details, and the limit that cut it short, if one did."""
+    details: dict[str, object] = {"ended": "all trials were made"}
     try:
         starts = global_search(finds, rng)
         details["start_rows"] = len(starts)
@@ -248,19 +228,15 @@ def _search(finds: Finds, rng: np.random.Generator) -> tuple[dict[str, object], 
     except Stop as stop:
         if "local" not in finds.phases and finds.options.max_found is not None:
             details["stopped_by_finds"] = True  # a sample that ends with a find is no random sample
-        return details, str(stop), False
+        details["ended"] = str(stop)
     except BudgetExceeded as error:
-        return details, str(error), True
-    return details, "all trials were made", False
+        details["ended"] = str(error)
+        return details, str(error)
+    return details, ""
 
 
 def share_estimate(
-    evaluator: Evaluator,
-    rng: np.random.Generator,
-    *,
-    trials: int = TRIALS,
-    trial_size: int = TRIAL_SIZE,
-    level: float = LEVEL,
+    evaluator: Evaluator, rng: np.random.Generator, *, trials: int = TRIALS, trial_size: int = TRIAL_SIZE
 ) -> Estimate:
     """Estimate the share of discriminatory cases (section 4.3) from ``trials`` samples of ``trial_size`` uniform rows.
 
@@ -277,18 +253,18 @@ def share_estimate(
     if exact:
         n, value = schema.cases, sum(hits) / schema.cases
         if silent:  # what they would have been is not known, so the share is not exact
-            return replace(_share(sum(hits), n - silent, silent, level), n_variants=n - silent)
-        return Estimate(value=value, low=value, high=value, level=level, n=n, n_skipped=0, method="enumeration")
+            return replace(_share(sum(hits), n - silent, silent), n_variants=n - silent)
+        return Estimate(value=value, low=value, high=value, level=LEVEL, n=n, n_skipped=0, method="enumeration")
     note = ""
     if trials > 1:
-        mean, low, high = mean_interval([h / trial_size for h in hits], level)
+        mean, low, high = mean_interval([h / trial_size for h in hits], LEVEL)
         note = f"mean of {trials} samples {mean:.4%}"
         note += f", interval from their spread {low:.4%} to {high:.4%}" if high < 2 else ""
-    return _share(sum(hits), trials * trial_size - silent, silent, level, note)
+    return _share(sum(hits), trials * trial_size - silent, silent, note)
 
 
-def _share(hits: int, judged: int, silent: int, level: float, note: str = "") -> Estimate:
+def _share(hits: int, judged: int, silent: int, note: str = "") -> Estimate:
     """The share among the cases that were judged; the others are counted as skipped."""
     if judged <= 0:
         raise BudgetExceeded("the model gave no label for any case of the estimate")
-    return replace(clopper_pearson(hits, judged, level, silent), n_variants=None, note=note)
+    return replace(clopper_pearson(hits, judged, LEVEL, silent), n_variants=None, note=note)

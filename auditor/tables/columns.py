@@ -99,10 +99,6 @@ class Column:
         """The raw values of all codes, in their order, those of given rows last; NaN for a missing one."""
         return [*(map(self.raw, range(self.codes)) if self.kind == "integer" else self.values), *self.own]
 
-    def bins(self) -> NDArray[np.int32]:
-        """The code of the bin that each code belongs to."""
-        return np.concatenate([np.arange(self.codes, dtype=np.int32), self.encode(self.own)])
-
     @property
     def in_data(self) -> tuple[Raw, ...]:
         """The values that a data file may have, of a column with names."""
@@ -192,11 +188,6 @@ class Joined(NamedTuple):
 Node = Among | Versus | Joined
 
 
-def read_rule(text: str, columns: Sequence[Column]) -> Node:
-    """Return a rule as a tree over these columns."""
-    return _Reader(text, columns).read()
-
-
 def holds(node: Node, codes: Codes) -> Mask:
     """Whether each row satisfies a rule, shape (n,)."""
     if isinstance(node, Among):
@@ -217,7 +208,7 @@ def columns_of(node: Node) -> set[int]:
     return set().union(*map(columns_of, node.parts))
 
 
-class _Reader:
+class RuleReader:
     """Reads one rule, as a Python expression whose names stand for its words."""
 
     def __init__(self, text: str, columns: Sequence[Column]) -> None:
@@ -225,8 +216,9 @@ class _Reader:
         self._words: list[tuple[str, bool]] = []  # (word, quoted)
 
     def read(self) -> Node:
+        """Return the rule as a tree over the columns."""
         try:
-            tree = ast.parse(self._python().strip(), mode="eval").body
+            tree = ast.parse(self._python(), mode="eval").body
         except SyntaxError:
             raise self._unreadable() from None
         return self._node(tree)
@@ -238,33 +230,26 @@ class _Reader:
         return self._error("it cannot be read. Example: role == Husband and age > 30 implies sex in [Male, Other]")
 
     def _python(self) -> str:
-        """Write ``A implies B`` as ``not (A) or (B)`` within its brackets, and words as names."""
-        levels, at = [("", "", "")], 0  # of open brackets: what is done, what is being read, what closes the level
+        """Write words as names, and ``A implies B`` as ``A if _ else B``, which binds as weakly."""
+        parts, at = list[str](), 0
         while self._text[at:].strip():
             match = _TOKEN.match(self._text, at)
             if match is None:
                 raise self._error(f"cannot read {self._text[at:].strip()!r}")
             sign, *quoted, word = match.groups()
-            at, (done, part, close) = match.end(), levels[-1]
+            at = match.end()
             if word == "implies":
-                levels[-1] = f"{done}not ({part}) or (", "", close + ")"
-            elif sign == "(":
-                levels.append(("(", "", ")"))
-            elif sign == ")" and len(levels) > 1:
-                levels.pop()
-                before, outer, end = levels[-1]
-                levels[-1] = before, f"{outer} {done}{part}{close}", end
-            else:
-                if sign is None and word not in ("and", "or", "not", "in"):
-                    said = next((text for text in quoted if text is not None), None)
-                    self._words.append((word, False) if said is None else (said, True))
-                    word = f"_{len(self._words) - 1}"
-                levels[-1] = done, f"{part} {sign or word}", close
-        if len(levels) > 1:
-            raise self._unreadable()
-        return "".join(levels[0])
+                word = "if _ else"
+            elif sign is None and word not in ("and", "or", "not", "in"):
+                said = next((text for text in quoted if text is not None), None)
+                self._words.append((word, False) if said is None else (said, True))
+                word = f"_{len(self._words) - 1}"
+            parts.append(sign or word)
+        return " ".join(parts)
 
     def _node(self, tree: ast.expr) -> Node:
+        if isinstance(tree, ast.IfExp):
+            return Joined("or", (Joined("not", (self._node(tree.body),)), self._node(tree.orelse)))
         if isinstance(tree, ast.BoolOp):
             parts = tuple(map(self._node, tree.values))
             return Joined("and" if isinstance(tree.op, ast.And) else "or", parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from auditor.tables.columns import Codes, Mask
 from auditor.tables.row_schema import Asked, Schema, row_keys
 
 Labels = NDArray[np.int64]
+Varied = tuple[NDArray[np.intp], Codes]  # columns by position, and combinations of their values
 RESOLUTION = 1e-9  # numbers are kept as whole multiples of it
 
 
@@ -49,12 +50,7 @@ class Distance:
 
     def differ(self, labels: Labels, possible: Mask | None) -> Mask:
         """Return which rows of labels, shape (n, m), hold two that differ; cells that are not possible are left out."""
-        n, m = labels.shape
-        if m <= 1:
-            return np.zeros(n, dtype=bool)
         if not self.limit and (possible is None or possible.all()):
-            if m == 2:
-                return np.asarray(labels[:, 0] != labels[:, 1])
             return np.asarray((labels[:, 1:] != labels[:, :1]).any(axis=1))
         low, high = _ends(labels, possible)
         return np.asarray(high - low > self.limit)
@@ -86,14 +82,6 @@ NOT_JUDGED = int(np.iinfo(np.int64).min)  # where the model gave no label; equal
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Limit:
-    """When a search stops, whatever it has found: rows passed to the model, seconds since the `Evaluator` was made."""
-
-    evaluations: int | None = None
-    seconds: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Judged:
     """What the model says about a batch of n cases with m combinations of protected values each."""
 
@@ -101,14 +89,6 @@ class Judged:
     possible: Mask  # (n, m): which of these rows a person could have
     discriminatory: Mask  # (n,): two possible rows of the case get different labels
     off_manifold: Mask  # (n,): labels differ only if rows that no person could have are counted
-
-    def part(self, cases: NDArray[np.intp]) -> Judged:
-        """Return some of the cases."""
-        return Judged(**{name: getattr(self, name)[cases] for name in self.__slots__})
-
-    def votes(self, labels: Iterable[int]) -> NDArray[np.int64]:
-        """Count the possible combinations of each case that got each of ``labels``, shape (n, labels)."""
-        return np.stack([((self.labels == label) & self.possible).sum(axis=1) for label in labels], axis=1)
 
     @property
     def undecided(self) -> Mask:
@@ -120,8 +100,9 @@ class Evaluator:
     """Asks a model about rows of a schema: ``predict(X) -> labels``, X as `Schema.decode` gives it, ``batch`` at once.
 
     Integers and booleans are their own code, text gets a code in order of appearance, None becomes `NOT_JUDGED`. A call
-    beyond the ``budget`` raises `BudgetExceeded` before asking. ``cache``: the model is slow; ``keep``: answers are
-    remembered although it is quick. ``left`` is what a model with a budget of its own allows.
+    beyond a limit, in rows or in seconds since this was made, raises `BudgetExceeded` before asking. ``cache``: the
+    model is slow; ``keep``: answers are remembered although it is quick. ``left`` is what a model with a budget of its
+    own allows.
     """
 
     def __init__(
@@ -130,7 +111,8 @@ class Evaluator:
         schema: Schema,
         *,
         cache: bool | None = None,
-        budget: Limit | None = None,
+        max_evaluations: int | None = None,
+        max_seconds: float | None = None,
         batch: int = 65536,
         frame: bool = False,
         distance: Distance = LABELS,
@@ -140,7 +122,8 @@ class Evaluator:
     ) -> None:
         self._predict, self.schema, self.batch = predict, schema, batch
         self._frame, self.distance = frame, distance
-        self._limit, self._left, self._watch = budget or Limit(), left or (lambda: None), watch
+        self._max, self._max_seconds = max_evaluations, max_seconds
+        self._left, self._watch = left or (lambda: None), watch
         self._cache: dict[object, int] | None = {} if cache or keep else None
         self.slow = bool(cache)  # what is asked costs, so nothing is asked that is not needed
         self._began = time.monotonic()
@@ -161,16 +144,11 @@ class Evaluator:
     @property
     def remaining(self) -> int | None:
         """Rows that may still be asked; None without a limit, 0 when the time is up."""
-        if self._limit.seconds is not None and self.seconds >= self._limit.seconds:
+        if self._max_seconds is not None and self.seconds >= self._max_seconds:
             return 0
-        own = None if self._limit.evaluations is None else max(0, self._limit.evaluations - self.evaluations)
+        own = None if self._max is None else max(0, self._max - self.evaluations)
         limits = [value for value in (own, self._left()) if value is not None]
         return min(limits) if limits else None
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether a limit is reached."""
-        return self.remaining == 0
 
     def affordable(self, cases: int) -> int:
         """How many of ``cases`` may still be judged with all combinations."""
@@ -199,11 +177,9 @@ class Evaluator:
             result[start : start + self.batch] = self._cached(part) if self._cache is not None else self._ask(part)
         return result
 
-    def grid(
-        self, codes: Codes, columns: Sequence[int] | NDArray[np.intp] | None = None, combos: Codes | None = None
-    ) -> Labels:
+    def grid(self, codes: Codes, varied: Varied | None = None) -> Labels:
         """Return labels of each row with all combinations of some columns (default: the protected ones), (n, m)."""
-        index, combos = self._varied(columns, combos)
+        index, combos = varied or (self.schema.protected_index, self.schema.combos)
         m, n = len(combos), len(codes)
         result = np.empty((m, n), dtype=np.int64)
         step = max(1, self.batch // m)
@@ -212,19 +188,9 @@ class Evaluator:
             result[:, start : start + len(part)] = self.labels(self.schema.crossed(part, index, combos)).reshape(m, -1)
         return result.T
 
-    def _varied(
-        self, columns: Sequence[int] | NDArray[np.intp] | None, combos: Codes | None
-    ) -> tuple[NDArray[np.intp], Codes]:
-        index = self.schema.protected_index if columns is None else np.asarray(columns, dtype=np.intp)
-        if combos is None:
-            combos = self.schema.combos if columns is None else self.schema.combos_of(index)
-        return index, combos
-
-    def possible(
-        self, codes: Codes, columns: Sequence[int] | NDArray[np.intp] | None = None, combos: Codes | None = None
-    ) -> Mask:
+    def possible(self, codes: Codes, varied: Varied | None = None) -> Mask:
         """Which combinations of some columns' values go with the rest of a row, shape (n, m); as `grid`."""
-        index, combos = self._varied(columns, combos)
+        index, combos = varied or (self.schema.protected_index, self.schema.combos)
         if not self.schema.constraints:
             return np.ones((len(codes), len(combos)), dtype=bool)
         rows = self.schema.crossed(codes, index, combos)
@@ -244,12 +210,13 @@ class Evaluator:
     def recall(self, codes: Codes) -> Judged:
         """As `judge` without asking, but of a quick model whose answers are not kept; unknown rows are `NOT_JUDGED`."""
         if self._cache is None:
-            limit, self._limit = self._limit, Limit(evaluations=self._limit.evaluations)
+            seconds, self._max_seconds = self._max_seconds, None
             try:
                 return self.judge(codes)
             finally:
-                self._limit = limit
-        keys = self._keys(self.schema.crossed(codes, self.schema.protected_index, self.schema.combos))
+                self._max_seconds = seconds
+        rows = self.schema.crossed(codes, self.schema.protected_index, self.schema.combos)
+        keys = row_keys(rows, self.schema.sizes)
         labels = np.array([self._cache.get(k, NOT_JUDGED) for k in keys.tolist()], dtype=np.int64)
         return self._judged(labels.reshape(len(self.schema.combos), len(codes)).T, codes)
 
@@ -268,7 +235,7 @@ class Evaluator:
         return known if possible is None else np.asarray(known & possible)
 
     def _cached(self, codes: Codes) -> Labels:
-        keys, cache = self._keys(codes), self._cache
+        keys, cache = row_keys(codes, self.schema.sizes), self._cache
         assert cache is not None
         plain = keys.tolist()
         distinct, first = np.unique(keys, return_index=True)
@@ -279,18 +246,21 @@ class Evaluator:
         self.cache_hits += len(codes) - len(unknown)
         return np.array([cache[k] for k in plain], dtype=np.int64)
 
-    def _keys(self, codes: Codes) -> NDArray[np.generic]:
-        return row_keys(codes, self.schema.sizes)
-
     def _ask(self, codes: Codes) -> Labels:
-        n, limit = len(codes), self._limit
+        n = len(codes)
         if not n:
             return np.empty(0, dtype=np.int64)
-        if limit.evaluations is not None and self.evaluations + n > limit.evaluations:
-            raise BudgetExceeded(f"the limit of {limit.evaluations:,} model evaluations was reached")
-        if limit.seconds is not None and self.seconds >= limit.seconds:
-            raise BudgetExceeded(f"the limit of {limit.seconds:g} s was reached")
-        answers = self._answers(self.schema.frame(codes) if self._frame else self.schema.decode(codes), n)
+        if self._max is not None and self.evaluations + n > self._max:
+            raise BudgetExceeded(f"the limit of {self._max:,} model evaluations was reached")
+        if self._max_seconds is not None and self.seconds >= self._max_seconds:
+            raise BudgetExceeded(f"the limit of {self._max_seconds:g} s was reached")
+        rows = self.schema.frame(codes) if self._frame else self.schema.decode(codes)
+        try:
+            answers = np.asarray(self._predict(rows))
+        except AuditError:
+            raise
+        except Exception as error:  # the user's own code may raise anything
+            raise ModelFailed(what_failed(error, self.schema, rows, n)) from error
         self.evaluations += n
         self._watch(self.evaluations)
         if answers.shape == (n, 1):
@@ -300,15 +270,6 @@ class Evaluator:
                 f"the model returned shape {answers.shape} for {n} rows; expected ({n},): one label a row"
             )
         return self._to_codes(answers)
-
-    def _answers(self, rows: object, n: int) -> NDArray[np.generic]:
-        """What the model says; what it raises becomes an error with the place and the row."""
-        try:
-            return np.asarray(self._predict(rows))
-        except AuditError:
-            raise
-        except Exception as error:  # the user's own code may raise anything
-            raise ModelFailed(what_failed(error, self.schema, rows, n)) from error
 
     def _to_codes(self, answers: NDArray[np.generic]) -> Labels:
         if answers.dtype == object and (lacking := np.array([a is None for a in answers])).any():

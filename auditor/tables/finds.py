@@ -17,8 +17,8 @@ from auditor.core.errors import BudgetExceeded, RunFolderError
 from auditor.core.record.rows import ColumnSet, RowPair, Score
 from auditor.core.shown import csv_text
 from auditor.core.types import Sampling
-from auditor.tables.columns import Codes
-from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged
+from auditor.tables.columns import Codes, Mask
+from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Labels
 from auditor.tables.row_schema import row_keys
 
 LATTICE_COLUMNS = 6  # sets double with each further protected column
@@ -47,16 +47,19 @@ class TabularResult:
     whole_cases: bool = True  # whether all rows of a case were asked about, whatever the answers were
     finds: Codes | None = None  # discriminatory cases that were drawn or searched for
     given_finds: Codes | None = None  # given rows whose label changes
-    status: Literal["complete", "partial"] = "complete"
-    status_reason: str = ""
+    status_reason: str = ""  # why it was cut short
     notes: tuple[str, ...] = ()
+
+    @property
+    def status(self) -> Literal["complete", "partial"]:
+        """Whether a limit cut it short."""
+        return "partial" if self.status_reason else "complete"
 
     def to_record(self) -> dict[str, object]:
         """The result as plain data (JSON), without the arrays."""
-        if self.sampling == "directed" and any(s.name == "causal" for s in self.scores):
-            raise ValueError(f"{self.method}: a directed search cannot carry a causal score")
         arrays = ("finds", "given_finds", "whole_cases")
-        return {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name not in arrays}
+        names = ["status", *(f.name for f in dataclasses.fields(self) if f.name not in arrays)]
+        return {name: plain(getattr(self, name)) for name in names}
 
 
 def plain(value: object) -> Any:
@@ -64,8 +67,8 @@ def plain(value: object) -> Any:
     return msgspec.to_builtins(value, str_keys=True, enc_hook=lambda array: array.tolist())
 
 
-def lattice(evaluator: Evaluator, judged: Judged) -> tuple[ColumnSet, ...]:
-    """How often each set of protected columns changes a label, and how often no smaller set does."""
+def lattice(evaluator: Evaluator, labels: Labels, possible: Mask) -> tuple[ColumnSet, ...]:
+    """How often each set of protected columns changes a label of a grid, and how often no smaller set does."""
     schema = evaluator.schema
     p, combos = len(schema.protected_index), schema.combos
     if p > LATTICE_COLUMNS:
@@ -74,12 +77,12 @@ def lattice(evaluator: Evaluator, judged: Judged) -> tuple[ColumnSet, ...]:
     for chosen in (chosen for size in range(1, p + 1) for chosen in combinations(range(p), size)):
         rest = [j for j in range(p) if j not in chosen]
         groups = row_keys(combos[:, rest], schema.cards[schema.protected_index[rest]])
-        flips[chosen] = np.zeros(judged.labels.shape, dtype=bool)
+        flips[chosen] = np.zeros(labels.shape, dtype=bool)
         for group in np.unique(groups):
             cells = np.flatnonzero(groups == group)
-            flips[chosen][:, cells] = evaluator.each(judged.labels[:, cells], judged.possible[:, cells])
-        flips[chosen] &= judged.possible
-    rows = int(judged.possible.sum())
+            flips[chosen][:, cells] = evaluator.each(labels[:, cells], possible[:, cells])
+        flips[chosen] &= possible
+    rows = int(possible.sum())
     return tuple(
         ColumnSet(
             columns=tuple(schema.protected[j] for j in chosen),
@@ -105,21 +108,27 @@ class Answers(NamedTuple):
     """Finds, shape (k, d), and what the model said about them as far as it is known."""
 
     codes: Codes
-    judged: Judged
+    labels: Labels
+    possible: Mask
 
     def first(self, n: int) -> Answers:
         """The first ``n``."""
-        return Answers(self.codes[:n], self.judged.part(np.arange(min(n, len(self.codes)))))
+        return Answers(self.codes[:n], self.labels[:n], self.possible[:n])
+
+    def votes(self, labels: Iterable[int]) -> NDArray[np.int64]:
+        """Count the possible combinations of each find that got each of ``labels``, shape (k, labels)."""
+        return np.stack([((self.labels == label) & self.possible).sum(axis=1) for label in labels], axis=1)
 
 
 def answers_of(evaluator: Evaluator, finds: Codes | None) -> Answers | None:
     """Return the labels of finds without asking a slow or limited model again; None where none are known."""
-    late = evaluator.exhausted and not evaluator.slow
+    late = evaluator.remaining == 0 and not evaluator.slow
     if finds is None or not len(finds):
         return None
     codes = finds[: LATE if late else PAIRS]
     try:
-        return Answers(codes, evaluator.recall(codes))
+        judged = evaluator.recall(codes)
+        return Answers(codes, judged.labels, judged.possible)
     except BudgetExceeded:
         return None
 
@@ -140,17 +149,18 @@ def with_examples(evaluator: Evaluator, result: TabularResult) -> tuple[TabularR
     known = Known(answers_of(evaluator, result.given_finds), answers_of(evaluator, result.finds))
     sets = result.lattice
     if result.sampling == "directed" and known.of_method is not None:
-        sets = lattice(evaluator, known.of_method.first(LATTICE_CASES).judged)
+        first = known.of_method.first(LATTICE_CASES)
+        sets = lattice(evaluator, first.labels, first.possible)
     pairs = tuple(known.pairs(evaluator, 4 * SHOWN))[:SHOWN]
     return dataclasses.replace(result, pairs=pairs, lattice=sets), known
 
 
 def pairs_of(evaluator: Evaluator, answers: Answers) -> Iterator[RowPair]:
     """Yield one minimal counterfactual pair for each find of which two different answers are known."""
-    schema, chosen = evaluator.schema, witnesses(evaluator, answers.judged)
+    schema, chosen = evaluator.schema, witnesses(evaluator, answers)
     at = np.flatnonzero(chosen[:, 0] >= 0)
     sides = [schema.put(answers.codes[at], schema.protected_index, schema.combos[chosen[at, k]]) for k in (0, 1)]
-    labels = [answers.judged.labels[at, chosen[at, k]].tolist() for k in (0, 1)]
+    labels = [answers.labels[at, chosen[at, k]].tolist() for k in (0, 1)]
     for a, b, *said in zip(*sides, *labels, strict=True):
         one, other = schema.row(a), schema.row(b)
         names = [evaluator.label_name(label) for label in said]
@@ -158,18 +168,18 @@ def pairs_of(evaluator: Evaluator, answers: Answers) -> Iterator[RowPair]:
         yield RowPair(row=one, other=other, changed=changed, label=names[0], other_label=names[1])
 
 
-def witnesses(evaluator: Evaluator, judged: Judged) -> NDArray[np.intp]:
+def witnesses(evaluator: Evaluator, answers: Answers) -> NDArray[np.intp]:
     """Return two combinations per case, (k, 2), with different labels and few changed columns; -1 without any."""
     combos = evaluator.schema.combos
-    result = np.full((len(judged.labels), 2), -1, dtype=np.intp)
+    result = np.full((len(answers.codes), 2), -1, dtype=np.intp)
     apart = (combos[:, None, :] != combos[None, :, :]).sum(axis=2)
     pairs = sorted(combinations(range(len(combos)), 2), key=lambda pair: int(apart[pair]))
     left = np.arange(len(result))
     for a, b in pairs:
         if not len(left):
             break
-        both = judged.possible[left][:, [a, b]]
-        hit = evaluator.differ(judged.labels[left][:, [a, b]], both) & both.all(axis=1)
+        both = answers.possible[left][:, [a, b]]
+        hit = evaluator.differ(answers.labels[left][:, [a, b]], both) & both.all(axis=1)
         result[left[hit]] = a, b
         left = left[~hit]
     return result
@@ -191,19 +201,16 @@ def pairs_csv(evaluator: Evaluator, known: Known) -> str:
 
 def save_votes(path: Path, evaluator: Evaluator, answers: Answers) -> None:
     """Write finds and how many combinations got which label: ``codes`` (k, d), ``votes`` (k, l), ``labels`` (l,)."""
-    judged = answers.judged
-    labels = [x for x in np.unique(judged.labels[judged.possible]).tolist() if x != NOT_JUDGED]
+    labels = [x for x in np.unique(answers.labels[answers.possible]).tolist() if x != NOT_JUDGED]
     names = np.array([evaluator.label_name(x) for x in labels], dtype=np.str_)
-    np.savez_compressed(path, codes=answers.codes, votes=judged.votes(labels).astype(np.int32), labels=names)
+    np.savez_compressed(path, codes=answers.codes, votes=answers.votes(labels).astype(np.int32), labels=names)
 
 
 def arrays(path: Path) -> dict[str, NDArray[np.generic]]:
-    """The arrays of an .npz file by name; none where there is no file."""
+    """The arrays of an .npz file by name."""
     import zipfile
     import zlib
 
-    if not path.is_file():
-        return {}
     try:
         if zipfile.is_zipfile(path):  # numpy takes other files for pickles
             with np.load(path, allow_pickle=False) as file:

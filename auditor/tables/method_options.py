@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from auditor.core.errors import ConfigError
 from auditor.tables.evaluate import Evaluator
@@ -27,12 +27,9 @@ EXACT_METHOD = "enumeration of the whole domain"
 NOTE = "not valid after stopping: with no change among the first rows the margin is 0"  # of the paper's own rule
 
 
-class OptionSet(BaseModel):
+class OptionSet(BaseModel, frozen=True, extra="forbid", strict=True, allow_inf_nan=False):
     """A field is an option; its bounds and its default stand at the field."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True, allow_inf_nan=False
-    )
     method: ClassVar[str]
 
     @classmethod
@@ -68,11 +65,6 @@ class ThemisOptions(OptionSet):
     max_samples: int | None = Field(None, ge=1)  # rows drawn at most; None: see `walks`, else `MAX_SAMPLES`
     theta: float | None = Field(None, ge=0, le=1)  # threshold of the search
     measure: Literal["causal", "group"] = "causal"  # which score the search is about
-
-    @property
-    def mode(self) -> str:
-        """What is done, as records name it."""
-        return "score" if self.theta is None else "search"
 
     @property
     def most(self) -> int:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,33 +20,13 @@ from auditor.models.budget import BOOK, Budget
 from auditor.models.client import Client, definitive
 from auditor.models.reply_cache import Cache
 from auditor.models.row_models import TableModel
+from auditor.run.state import silent
 from auditor.store.folder import RunFolder
 from auditor.tables.row_schema import Schema
 from auditor.tables.tabular_plan import TabularPlan
 from auditor.tasks.task import Task
 
 BARE = "bare"  # the format name of an input that is sent as it is
-STATUSES = ("ok", "unparsed", "refused", "filtered", "failed", "divided")  # divided: replicates without a majority
-
-
-def silent(event: Progress) -> None:
-    """Observe nothing."""
-
-
-def row_text(columns: Sequence[str], row: Sequence[object]) -> str:
-    """A row as text: one ``column: value`` line per column; underscores in names become spaces."""
-    return "\n".join(f"{name.replace('_', ' ')}: {_plain(value)}" for name, value in zip(columns, row, strict=True))
-
-
-def _plain(value: object) -> str:
-    known = scalar(value)
-    return "not given" if known is None else str(known)
-
-
-def row_json(columns: Sequence[str], row: Sequence[object]) -> str:
-    """A row as a JSON object; whole numbers without a decimal point, null where a value is missing."""
-    values = {name: scalar(v) for name, v in zip(columns, row, strict=True)}
-    return json.dumps(values, ensure_ascii=False)
 
 
 class RowClient:
@@ -172,13 +153,14 @@ class RowClient:
 
     def _case(self, row: Sequence[object]) -> tuple[Case, Prompt]:
         """A row as an input without edits, and its prompt."""
-        columns, task = self.schema.names, self.task
-        text = row_json(columns, row) if task is None else row_text(columns, row)
-        if task is None:
+        values = {name: scalar(v) for name, v in zip(self.schema.names, row, strict=True)}
+        if self.task is None:
+            text = json.dumps(values, ensure_ascii=False)
             prompt = Prompt(format=BARE, text=text)
         else:
-            prompt = task.bare(text) if self.format == BARE else task.render(text, self.format)
-        values = {c: scalar(v) for c, v in zip(columns, row, strict=True)}
+            said = {name: "not given" if value is None else value for name, value in values.items()}
+            text = "\n".join(f"{name.replace('_', ' ')}: {value}" for name, value in said.items())
+            prompt = self.task.bare(text) if self.format == BARE else self.task.render(text, self.format)
         self.asked[prompt.sha256] = values
         name = id_of("r", text)
         original = Variant(id=f"{name}.o", input=values)
@@ -220,10 +202,6 @@ class RowClient:
         times = range(self.plan.replicates)
         return [(row, [label(self.answers.get((sha, k))) for k in times]) for sha, row in self.asked.items()]
 
-    def statuses(self) -> dict[str, int]:
-        """Return rows by status."""
-        return {status: self.rows[status] for status in STATUSES}
-
     def close(self) -> None:
         """Release adapter and cache; what is under way is cancelled."""
         try:
@@ -251,15 +229,10 @@ class RowClient:
         return TableModel(name=self.model.name, predict=predict, fingerprint=fingerprint, slow=True, close=self.close)
 
     def _decisions(self, rows: NDArray[np.generic]) -> NDArray[np.generic]:
-        return as_numbers(self.predict(rows))
-
-
-def as_numbers(labels: NDArray[np.generic]) -> NDArray[np.generic]:
-    """Return labels as numbers where all of them are."""
-    for kind in (int, float):
-        try:
-            numbers = [None if label is None else kind(label) for label in labels.tolist()]
-        except ValueError:
-            continue
-        return np.array(numbers, dtype=object if None in numbers else None)
-    return labels
+        """Labels of rows, as numbers where all of them are."""
+        labels = self.predict(rows)
+        for kind in (int, float):
+            with suppress(ValueError):
+                numbers = [None if label is None else kind(label) for label in labels.tolist()]
+                return np.array(numbers, dtype=object if None in numbers else None)
+        return labels

@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -90,14 +91,12 @@ def read_table(path: str | Path) -> Table:
 
 def read_column(name: str, values: Sequence[str], notes: list[str]) -> NDArray[np.generic]:
     """The values of one column in the narrowest type that holds them; texts among numbers are added to ``notes``."""
-    for kind in (int, float):
-        try:
-            if kind is int:
-                return np.array([int(v) for v in values], dtype=np.int64)
-            read = np.array([math.nan if v in MISSING else float(v) for v in values], dtype=np.float64)
-        except (ValueError, OverflowError):
-            continue
-        _say(name, Counter(v for v in values if v and v in MISSING), notes)
+    with suppress(ValueError, OverflowError):
+        return np.array([int(v) for v in values], dtype=np.int64)
+    with suppress(ValueError):
+        read = np.array([math.nan if v in MISSING else float(v) for v in values], dtype=np.float64)
+        if count := Counter(v for v in values if v and v in MISSING):
+            notes.append(f"{name}: read as missing, since all other values are numbers: {_listed([*count], count)}.")
         return read
     count = Counter(v for v in values if v not in MISSING)
     if {v.casefold() for v in count} <= {"true", "false"}:
@@ -110,11 +109,6 @@ def read_column(name: str, values: Sequence[str], notes: list[str]) -> NDArray[n
             "read as text, each value a category. Write the others as numbers (2000, 1.5), or leave the field empty."
         )
     return np.array([None if v in MISSING else v for v in values], dtype=object)
-
-
-def _say(name: str, count: Counter[str], notes: list[str]) -> None:
-    if count:
-        notes.append(f"{name}: read as missing, since all other values are numbers: {_listed([*count], count)}.")
 
 
 def _listed(values: Sequence[str], count: Mapping[str, int]) -> str:
@@ -156,10 +150,13 @@ def infer(
     labels = _distinct(table[target], target, where)
     if len(labels) < 2:
         raise DataFileError(f"{where}: the target {target!r} has one value only ({labels[0]!r})")
-    notes = (*getattr(data, "notes", ()), *hints(table, target, protected))
+    inputs = {key: values for key, values in table.items() if key != target}
+    notes = [*getattr(data, "notes", ())]
+    notes += [note for key, values in inputs.items() for note in _wide(key, values)]
+    notes += [note for key in protected if key in inputs for note in _together(key, inputs)]
     return Schema(
-        notes=notes,
-        columns=tuple(_infer(key, values, key in protected, where) for key, values in table.items() if key != target),
+        notes=tuple(notes),
+        columns=tuple(_infer(key, values, key in protected, where) for key, values in inputs.items()),
         target=target,
         name=name,
     )
@@ -229,14 +226,8 @@ def _cuts(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(result[filled[1:] - 1])
 
 
-def hints(table: Mapping[str, NDArray[np.generic]], target: str, protected: Sequence[str]) -> list[str]:
-    """Sentences about columns that a search over rows should perhaps not vary as they are."""
-    inputs = {name: np.asarray(values) for name, values in table.items() if name != target}
-    wide = [note for name, values in inputs.items() for note in _wide(name, values)]
-    return wide + [note for name in protected if name in inputs for note in _together(name, inputs)]
-
-
 def _wide(name: str, values: NDArray[np.generic]) -> Iterator[str]:
+    """Whether a column has so many values that a search should perhaps not vary it."""
     known = values[~missing(values)]
     distinct = len(np.unique(named(known)))
     if known.dtype.kind in "iu":
@@ -337,8 +328,7 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Codes]:
         schema = replace(schema, favourable=favourable)
     if not schema.protected:
         raise ConfigError(f"no column is protected: give --protected NAME[,NAME]. Columns: {', '.join(schema.names)}")
-    if schema.constraints:
-        check_realisable(schema)
+    check_realisable(schema)
     if table is None:
         return schema, np.empty((0, schema.d), dtype=np.int32)
     whole = [c.source or c.name for c in schema.columns if c.protected and not c.may_lack]
@@ -360,8 +350,6 @@ def _shipped(plan: TabularPlan) -> Path:
 
 def _value(text: str) -> str | int | float:
     for kind in (int, float):
-        try:
+        with suppress(ValueError):
             return kind(text)
-        except ValueError:
-            continue
     return text

@@ -38,11 +38,6 @@ class Noise:
     p_value: float | None = None
     cases: int = 0
 
-    def to_record(self) -> dict[str, object]:
-        """The noise as plain data."""
-        same_row = None if self.same_row is None else dataclasses.asdict(self.same_row)
-        return {"same_row": same_row, "p_value": self.p_value, "cases": self.cases}
-
     def beside(self, findings: Iterable[Finding]) -> list[Finding]:
         """The findings with the noise of repeats, by which one may no longer be shown."""
         drowned = self.p_value is None or self.p_value >= LEVEL
@@ -106,8 +101,6 @@ def permuted(answers: NDArray[np.int_], combos: int, labels: int, rng: np.random
         shaped = grid.reshape(len(grid), combos, -1)
         return sum(int(((shaped == label).sum(axis=2) ** 2).sum()) for label in range(labels))
 
-    if not labels:
-        return 1.0
     seen = alike(answers)
     at_least = sum(alike(rng.permuted(answers, axis=1)) >= seen for _ in range(PERMUTATIONS))
     return (1 + at_least) / (1 + PERMUTATIONS)

@@ -27,13 +27,13 @@ from typing import TYPE_CHECKING, Annotated, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from auditor.core.errors import ConfigError, DataFileError, UnknownValue
 from auditor.core.record.rows import Raw
 from auditor.core.shown import plural
 from auditor.core.typed_files import checked, load_yaml
-from auditor.tables.columns import Codes, Column, Kind, Node, holds, name, numbers, read_rule
+from auditor.tables.columns import Codes, Column, Kind, Node, RuleReader, holds, name, numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +43,7 @@ Asked: TypeAlias = "NDArray[np.generic] | pd.DataFrame"  # rows as a model reads
 
 ENUMERABLE = 10_000_000  # rows up to which a domain is walked through instead of sampled
 MAX_COMBOS = 1_000_000
+CHUNK = 65536  # rows of a domain that are walked through at once
 MOST_CODES = 10_000_000  # of a column: each has a value in memory
 
 
@@ -62,10 +63,7 @@ class Schema:
     def __post_init__(self) -> None:
         if not self.columns:
             raise ConfigError(f"schema {self.name!r} has no columns")
-        names = [c.name for c in self.columns]
-        if twice := sorted({n for n in names if names.count(n) > 1}):
-            raise ConfigError(f"schema {self.name!r} has two columns named {twice[0]!r}")
-        if self.target and self.target in names:
+        if self.target and self.target in self.names:
             raise ConfigError(f"the target {self.target!r} is also an input column; remove it from columns")
         for column in self.columns:
             if column.protected and column.codes < 2:
@@ -78,7 +76,7 @@ class Schema:
     @cached_property
     def rules(self) -> tuple[Node, ...]:
         """The constraints as trees."""
-        return tuple(read_rule(text, self.columns) for text in self.constraints)
+        return tuple(RuleReader(text, self.columns).read() for text in self.constraints)
 
     @property
     def d(self) -> int:
@@ -102,7 +100,9 @@ class Schema:
 
     @cached_property
     def _bins(self) -> dict[int, Codes]:
-        return {j: c.bins() for j, c in enumerate(self.columns) if c.own}
+        """By column with values of given rows, the code of the bin that each code belongs to."""
+        own = {j: c for j, c in enumerate(self.columns) if c.own}
+        return {j: np.concatenate([np.arange(c.codes, dtype=np.int32), c.encode(c.own)]) for j, c in own.items()}
 
     def _where(self, wanted: Iterable[bool]) -> NDArray[np.intp]:
         return np.flatnonzero(np.fromiter(wanted, dtype=bool, count=self.d))
@@ -150,16 +150,11 @@ class Schema:
             raise ConfigError(f"{named} have {math.prod(cards):,} combinations, too many to try them all")
         return np.array(list(product(*map(range, cards))), dtype=np.int32).reshape(-1, len(cards))
 
-    def index_of(self, name: str, by: str = "column") -> int:
-        """The position of a column, which the user named ``by``; raises `UnknownValue` with near names."""
-        if name in self.names:
-            return self.names.index(name)
-        raise UnknownValue(by, name, "column of the schema", self.names)
-
     def protecting(self, names: Sequence[str]) -> Schema:
-        """The same schema with exactly these columns protected."""
-        wanted = {self.index_of(name, "--protected") for name in names}
-        return replace(self, columns=tuple(replace(c, protected=i in wanted) for i, c in enumerate(self.columns)))
+        """The same schema with exactly these columns protected; raises `UnknownValue` where there is no such column."""
+        if unknown := [name for name in names if name not in self.names]:
+            raise UnknownValue("--protected", unknown[0], "column of the schema", self.names)
+        return replace(self, columns=tuple(replace(c, protected=c.name in names) for c in self.columns))
 
     def encode(self, frame: Mapping[str, object], *, where: str = "the data") -> Codes:
         """Codes of a table."""
@@ -211,13 +206,9 @@ class Schema:
         return rows
 
     @cached_property
-    def numeric(self) -> bool:
-        """Whether every column holds numbers, so that rows can go to the model as one numeric array."""
-        return all(c.numeric for c in self.columns)
-
-    @cached_property
     def _tables(self) -> list[NDArray[np.generic]]:
-        kind = np.float64 if self.numeric else np.object_
+        """The raw values of each column; where all hold numbers, rows go to the model as one numeric array."""
+        kind = np.float64 if all(c.numeric for c in self.columns) else np.object_
         return [np.array(c.all_values(), dtype=kind) for c in self.columns]
 
     def frame(self, codes: Codes) -> pd.DataFrame:
@@ -230,7 +221,7 @@ class Schema:
 
     def decode(self, codes: Codes) -> NDArray[np.generic]:
         """Rows of raw values, as the model reads them."""
-        out = np.empty(codes.shape, dtype=np.float64 if self.numeric else object)
+        out = np.empty(codes.shape, dtype=self._tables[0].dtype)
         for j, table in enumerate(self._tables):
             out[:, j] = table[codes[:, j]]
         return out
@@ -312,10 +303,8 @@ def _plain(column: Column) -> dict[str, object]:
     return entry
 
 
-class ColumnPart(BaseModel):
+class ColumnPart(BaseModel, extra="forbid", strict=True):
     """A column of a schema file. `Column` checks that its values go together."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     kind: Kind
     low: int = 0
@@ -370,10 +359,8 @@ class ColumnPart(BaseModel):
         )
 
 
-class SchemaFile(BaseModel):
+class SchemaFile(BaseModel, extra="forbid", strict=True):
     """A schema file."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     name: str | None = None
     target: str = ""
@@ -395,17 +382,6 @@ def load_schema(path: str | Path) -> Schema:
     )
 
 
-def bins_note(schema: Schema) -> str:
-    """What a report says about binned columns; empty without one."""
-    named = ", ".join(f"{c.name} ({c.codes})" for c in schema.columns if c.kind == "binned")
-    if not named:
-        return ""
-    return (
-        f"Searched, uniform and enumerated rows take one value for each bin of {named}: what a model does between "
-        "these values they cannot show. Given rows in scores were asked with the values that they have."
-    )
-
-
 def row_keys(codes: NDArray[np.int32], cards: Sequence[int] | NDArray[np.int64]) -> Keys:
     """Return one exact key per row of codes, in lexicographic order of rows.
 
@@ -421,23 +397,13 @@ def row_keys(codes: NDArray[np.int32], cards: Sequence[int] | NDArray[np.int64])
     return np.ascontiguousarray(codes, dtype=">i4").view(np.dtype((np.void, 4 * len(sizes)))).reshape(-1)
 
 
-class Seen:
-    """A growing set of keys."""
-
-    def __init__(self) -> None:
-        self._keys: set[object] = set()
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def add(self, keys: Keys) -> NDArray[np.bool_]:
-        """Add keys; which of them were new, shape (n,): of equal new keys only the first."""
-        new = np.zeros(len(keys), dtype=bool)
-        for i, key in enumerate(keys.tolist()):
-            if key not in self._keys:
-                self._keys.add(key)
-                new[i] = True
-        return new
+def add_to(seen: set[object], keys: Keys) -> NDArray[np.bool_]:
+    """Add keys to a set; which of them were new, shape (n,): of equal new keys only the first."""
+    new = np.zeros(len(keys), dtype=bool)
+    for i, key in enumerate(keys.tolist()):
+        new[i] = key not in seen
+        seen.add(key)
+    return new
 
 
 def case_keys(schema: Schema, codes: Codes) -> Keys:
@@ -455,13 +421,13 @@ def uniform(schema: Schema, n: int, rng: np.random.Generator) -> Codes:
     return out.T
 
 
-def enumerate_rows(schema: Schema, columns: NDArray[np.intp] | None = None, *, chunk: int = 65536) -> Iterator[Codes]:
+def enumerate_rows(schema: Schema, columns: NDArray[np.intp] | None = None) -> Iterator[Codes]:
     """Every row of the domain in key order, in chunks; columns not in ``columns`` stay at code 0."""
     index = np.arange(schema.d) if columns is None else columns
     cards = schema.cards[index]
     total = int(np.prod(cards, dtype=object)) if len(cards) else 1
-    for start in range(0, total, chunk):
-        rest = np.arange(start, min(start + chunk, total), dtype=np.int64)
+    for start in range(0, total, CHUNK):
+        rest = np.arange(start, min(start + CHUNK, total), dtype=np.int64)
         rows = np.zeros((len(rest), schema.d), dtype=np.int32)
         for j in range(len(index) - 1, -1, -1):
             rest, rows[:, index[j]] = np.divmod(rest, cards[j])

@@ -7,12 +7,13 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core.record.rows import GroupRate, Score, ScoreDetail
+from auditor.core.record.rows import ColumnSet, GroupRate, Score, ScoreDetail
 from auditor.core.shown import plural, verb
 from auditor.core.types import Estimate
 from auditor.tables.columns import Codes, Mask
-from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged, Labels
-from auditor.tables.row_schema import Seen, row_keys
+from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Labels
+from auditor.tables.finds import lattice
+from auditor.tables.row_schema import add_to, row_keys
 
 Interval = Callable[[int, int, float], tuple[float, float]]
 Counts = NDArray[np.int64]
@@ -31,9 +32,8 @@ class Tally:
         self.draws = self.rows = self.flips = self.off = self.impossible = self.flipped_draws = 0
         self._label_rows: dict[int, Counts] = {}  # label → rows with it, per combination
         self.group_rows = np.zeros(len(self.combos), dtype=np.int64)
-        self._counted = self.group_rows.copy()
         self._finds: list[Codes] = [np.empty((0, schema.d), dtype=np.int32)]
-        self._seen = Seen()
+        self._seen = set[object]()
         self._first: list[tuple[Labels, Mask]] = []
         self._first_left = KEEP_FIRST
 
@@ -44,88 +44,58 @@ class Tally:
         ``cells`` every possible cell counts (enumeration). By ``given`` groups are read off the rows' own cells.
         """
         evaluator, codes = self.evaluator, self.schema.binned(rows)
-        labels = evaluator.grid(rows, self.index, self.combos)
-        constrained = bool(self.schema.constraints) or evaluator.not_judged > 0
-        possible = evaluator.possible(rows, self.index, self.combos) if constrained else None
-        if evaluator.not_judged and possible is not None:
+        labels = evaluator.grid(rows, (self.index, self.combos))
+        possible = evaluator.possible(rows, (self.index, self.combos))
+        if evaluator.not_judged:
             # Without rows that got no label, and without cases that this leaves undecided.
             judged = possible & (labels != NOT_JUDGED)
             undecided = (judged != possible).any(axis=1) & ~evaluator.differ(labels, possible)
             possible = np.asarray(judged & ~undecided[:, None])
         differ = evaluator.differ(labels, possible)
-        quick = possible is None and not evaluator.distance.numeric  # the cells of a case are alike
-        cells = np.ones(labels.shape, dtype=bool) if weigh == "cells" and not quick else None  # that count
-        if weigh == "given" or (weigh == "row" and not quick):
+        cells = np.full(labels.shape, weigh == "cells")  # that count
+        if weigh != "cells":
             own = row_keys(codes[:, self.index], self.schema.cards[self.index]).astype(np.intp)
-            cells = np.zeros(labels.shape, dtype=bool)
             cells[np.arange(len(labels)), own] = True
-        real = possible if cells is None else cells if possible is None else cells & possible
-        if quick:
-            weight = labels.shape[1] if weigh == "cells" else 1
-            self.rows += len(labels) * weight
-            self.flips += int(differ.sum()) * weight
-            self.flipped_draws += int(differ.sum())
-        elif cells is not None and real is not None:
-            mine = evaluator.each(labels, possible) & real
-            self.rows += int(real.sum())
-            self.flips += int(mine.sum())
-            self.flipped_draws += int(mine.any(axis=1).sum())
-            if possible is not None:
-                self.off += int((evaluator.differ(labels) & ~differ).sum())
-                self.impossible += int((cells & ~possible).sum())
+        real = cells & possible
+        mine = evaluator.each(labels, possible) & real
+        self.rows += int(real.sum())
+        self.flips += int(mine.sum())
+        self.flipped_draws += int(mine.any(axis=1).sum())
+        self.off += int((evaluator.differ(labels) & ~differ).sum())
+        self.impossible += int((cells & ~possible).sum())
         self._count_groups(labels, real if weigh == "given" else possible)
         self.draws += len(codes)
         self._keep(rows, labels, possible, differ)
 
-    def _count_groups(self, labels: Labels, cells: Mask | None) -> None:
-        """Count the labels of groups in some cells; None: in all of them."""
-        n, m = labels.shape
-        self.group_rows += n if cells is None else cells.sum(axis=0)
-        low, high = (int(labels.min()), int(labels.max())) if labels.size else (0, -1)
+    def _count_groups(self, labels: Labels, cells: Mask) -> None:
+        """Count the labels of groups in some cells."""
+        self.group_rows += cells.sum(axis=0)
+        low, high = int(labels.min()), int(labels.max())
         values: Sequence[int] = range(low, high + 1) if high - low <= 16 else np.unique(labels).tolist()[:64]
-        left = self.group_rows - self._counted  # what no earlier label of this batch explains
-        for k, label in enumerate(values):
-            counts = left
-            if k + 1 < len(values) or len(values) > 17:
-                same = labels == label
-                columns = (same[:, j] if cells is None else same[:, j] & cells[:, j] for j in range(m))
-                counts = np.array([np.count_nonzero(column) for column in columns])
-                left = left - counts
+        for label in values:
+            counts = np.count_nonzero((labels == label) & cells, axis=0)
             if counts.any():
-                self._of(label)[:] += counts
-        self._counted = self.group_rows.copy()
+                self._label_rows[label] = self._label_rows.get(label, 0) + counts
 
-    def _of(self, label: int) -> Counts:
-        return self._label_rows.setdefault(label, np.zeros(len(self.combos), dtype=np.int64))
-
-    def _keep(self, rows: Codes, labels: Labels, possible: Mask | None, differ: Mask) -> None:
+    def _keep(self, rows: Codes, labels: Labels, possible: Mask, differ: Mask) -> None:
         if k := min(self._first_left, len(labels)):
-            whole = np.ones(labels[:k].shape, bool) if possible is None else possible[:k].copy()
-            self._first.append((labels[:k].copy(), whole))
+            self._first.append((labels[:k].copy(), possible[:k].copy()))
             self._first_left -= k
         if len(self._seen) < KEEP_FINDS and differ.any():
             finds = rows[differ][:KEEP_FINDS]
             rest = np.setdiff1d(np.arange(self.schema.d), self.index)
-            self._finds.append(finds[self._seen.add(row_keys(finds[:, rest], self.schema.sizes[rest]))])
+            self._finds.append(finds[add_to(self._seen, row_keys(finds[:, rest], self.schema.sizes[rest]))])
 
     @property
-    def first(self) -> Judged | None:
-        """The first draws, at most `KEEP_FIRST`; None before any."""
-        if not self._first:
-            return None
-        labels, possible = (np.concatenate(parts) for parts in zip(*self._first, strict=True))
-        differ = self.evaluator.differ(labels, possible)
-        return Judged(labels=labels, possible=possible, discriminatory=differ, off_manifold=~differ & False)
+    def lattice(self) -> tuple[ColumnSet, ...]:
+        """The lattice of the first draws, at most `KEEP_FIRST`; empty before any."""
+        first = [np.concatenate(parts) for parts in zip(*self._first, strict=True)]
+        return lattice(self.evaluator, *first) if first else ()
 
     @property
     def finds(self) -> Codes:
         """Distinct discriminatory cases, the first of them at most, shape (k, d)."""
         return np.concatenate(self._finds)[:KEEP_FINDS]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the columns that are varied."""
-        return tuple(self.schema.names[int(i)] for i in self.index)
 
     def causal(self, level: float, interval: Interval | None, method: str) -> Estimate | None:
         """Share of rows whose label changes when the columns change; ``interval`` None means exact."""
@@ -194,12 +164,13 @@ class Tally:
         self, population: str, level: float, interval: Interval | None, method: str, *, prefix: str = ""
     ) -> tuple[Score, ...]:
         """Causal and group score, those of them that can be computed."""
+        columns = tuple(self.schema.names[int(i)] for i in self.index)
         scores = {"causal": (self.causal(level, interval, method), ScoreDetail())}
         note = "largest minus smallest rate over several groups leans upwards in small samples"
         if (group := self.group(level, interval, method, note="" if interval is None else note)) is not None:
             scores["group"] = group
         return tuple(
-            Score(name=prefix + name, columns=self.names, estimate=estimate, population=population, detail=detail)
+            Score(name=prefix + name, columns=columns, estimate=estimate, population=population, detail=detail)
             for name, (estimate, detail) in scores.items()
             if estimate is not None
         )

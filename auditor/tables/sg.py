@@ -13,21 +13,19 @@ import heapq
 from collections import Counter, deque
 from collections.abc import Collection
 from dataclasses import dataclass
-from importlib import import_module
-from types import ModuleType
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core.errors import BudgetExceeded, ConfigError, MissingDependency
+from auditor.core.errors import BudgetExceeded
 from auditor.core.shown import plural
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Labels
 from auditor.tables.finds import TabularResult
 from auditor.tables.method_options import SgOptions
 from auditor.tables.row_schema import Schema, uniform
-from auditor.tables.sg_paths import Box, Path, PathGrower, PathSolver, Predicate, average_confidence
+from auditor.tables.sg_paths import Box, Path, PathGrower, PathSolver, Predicate, average_confidence, optional
 
 BACKGROUND = 5000  # rows for LIME's statistics where no data are given
 STEPS = 3  # kinds of local steps per column: one code, up to a tenth of the range, further
@@ -38,13 +36,10 @@ PHASES = frozenset(("local", "global"))  # the searches that are made; the paper
 CLUSTERS = 4  # of given rows, for K-means
 POOLED = 10.0  # tries at most that the other lines' experience with a kind of step counts for
 Phase = Literal["seed", "local", "global"]
-PACKAGES = {"lime": "lime", "sklearn": "scikit-learn"}
 
 
 def run(evaluator: Evaluator, options: SgOptions, rng: np.random.Generator, data: Codes | None = None) -> TabularResult:
     """Search for discriminatory cases with SG, from clusters of the ``data``."""
-    if not len(evaluator.schema.protected_index):
-        raise ConfigError("--method sg needs at least one protected column (--protected NAME)")
     optional("sklearn.cluster")  # told before anything is asked
     search = Search(evaluator, options, data, rng)
     search.go()
@@ -198,7 +193,8 @@ class Search:
                 continue
             solution = self.solver.sticky(row, box)
             if solution is not None:
-                arm = self._arm(p.column, int(solution[p.column]) - int(row[p.column]))
+                step = abs(int(solution[p.column]) - int(row[p.column]))
+                arm = p.column * STEPS + (0 if step <= 1 else 1 if step <= 0.1 * self._cards[p.column] else 2)
                 self.frontier.push(Entry(solution, "local", arm, origin=parent.origin), RANK_LOCAL - r)
 
     def _queue_global(self, parent: Entry, path: Path) -> None:
@@ -226,10 +222,6 @@ class Search:
             return False
         self._visited.add(key)
         return True
-
-    def _arm(self, column: int, step: int) -> int:
-        far = 0 if abs(step) <= 1 else 1 if abs(step) <= 0.1 * self._cards[column] else 2
-        return column * STEPS + far
 
     def result(self) -> TabularResult:
         """What came of it."""
@@ -263,7 +255,6 @@ class Search:
                 "solver": dict(self.solver.counts),
             },
             finds=finds,
-            status="partial" if self.stopped and not done else "complete",
             status_reason=self.stopped if not done else "",
             notes=tuple(notes),
         )
@@ -366,15 +357,6 @@ class Frontier:
             line.all_hits += hit
 
 
-def round_robin(clusters: NDArray[np.integer], limit: int) -> NDArray[np.intp]:
-    """Positions of rows, one from each cluster in turn, each cluster in row order; at most ``limit``."""
-    turn = np.empty(len(clusters), dtype=np.int64)
-    for cluster in np.unique(clusters):
-        members = np.flatnonzero(clusters == cluster)
-        turn[members] = np.arange(len(members))
-    return np.lexsort((clusters, turn))[:limit]
-
-
 def seeds(schema: Schema, data: Codes | None, limit: int, rng: np.random.Generator) -> Codes:
     """At most ``limit`` seeds in their order: given rows, one of each cluster in turn; without any, uniform rows."""
     if data is None or not len(data):
@@ -382,16 +364,11 @@ def seeds(schema: Schema, data: Codes | None, limit: int, rng: np.random.Generat
         return rows[schema.on_manifold(rows)][:limit]
     distinct = min(CLUSTERS, len(np.unique(data, axis=0)))
     kmeans = optional("sklearn.cluster").KMeans(n_clusters=distinct, n_init=1, random_state=int(rng.integers(2**31)))
-    return data[round_robin(kmeans.fit_predict(data.astype(np.float64)), limit)]
-
-
-def optional(module: str) -> ModuleType:
-    """A module of the extra ``tabular``; raises `MissingDependency`."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        package = PACKAGES.get(module.split(".")[0], module)
-        raise MissingDependency("--method sg", package, "tabular") from error
+    clusters = kmeans.fit_predict(data.astype(np.float64))
+    turn = np.empty(len(data), dtype=np.int64)  # of each row in its cluster
+    for cluster in range(distinct):
+        turn[clusters == cluster] = np.arange(np.count_nonzero(clusters == cluster))
+    return data[np.lexsort((clusters, turn))[:limit]]
 
 
 class Neighbourhood:

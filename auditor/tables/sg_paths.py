@@ -1,8 +1,8 @@
 """Paths of SG: the decisions of one input in a tree, and inputs that satisfy them under a schema's rules.
 
 The path is grown without growing the tree (`get_path`): the nodes that an input passes depend on nothing off its path.
-A node is a histogram of codes per class, and that of the side that is kept is its parent's less the side that is
-dropped. Constraints are solved in closed form, or by Z3 (extra ``tabular``) where a rule of the schema is broken.
+A node is a histogram of codes per class. Constraints are solved in closed form, or by Z3 (extra ``tabular``) where a
+rule of the schema is broken.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ from auditor.tables.row_schema import Schema, uniform
 if TYPE_CHECKING:
     import z3
 
+PACKAGES = {"lime": "lime", "sklearn": "scikit-learn", "z3": "z3-solver"}
+SOLVING = "solving constraints between columns"
 MAX_CLASSES = 32
 SCORE_CLASSES = 8
 TIMEOUT_MS = 2000  # for one question to Z3
@@ -77,12 +80,6 @@ class Box:
             return None
         return np.minimum(np.maximum(row, np.array(self.low, np.int32)), np.array(self.high, np.int32))
 
-    def draw(self, rng: np.random.Generator) -> Codes | None:
-        """A row drawn uniformly from the box, shape (d,)."""
-        if self.empty:
-            return None
-        return rng.integers(np.array(self.low), np.array(self.high) + 1).astype(np.int32)
-
 
 def average_confidence(path: Sequence[Predicate]) -> float:
     """Mean confidence of a conjunction's predicates (1 for none)."""
@@ -107,9 +104,8 @@ class PathGrower:
             classes, y = np.unique(np.searchsorted(cuts, labels, side="right"), return_inverse=True)
         k = len(classes)
         flat = rows + self._offsets
-        hist = self._histogram(flat, y, k)
         path: list[Predicate] = []
-        while (split := self._best_split(hist, np.bincount(y, minlength=k))) is not None:
+        while (split := self._best_split(flat, y, k)) is not None:
             column, cut = split
             below = bool(row[column] <= cut)
             kept = (flat[:, column] <= cut + self._offsets[column]) == below
@@ -117,26 +113,15 @@ class PathGrower:
             path.append(Predicate(column, below, cut, count / len(y)))
             if count == 0:
                 break
-            if 2 * count >= len(y):
-                dropped = ~kept
-                hist = hist - self._histogram(flat[dropped], y[dropped], k)
-                flat, y = flat[kept], y[kept]
-            else:
-                flat, y = flat[kept], y[kept]
-                hist = self._histogram(flat, y, k)
+            flat, y = flat[kept], y[kept]
         return tuple(path)
 
-    def _histogram(self, flat: NDArray[np.int64], y: NDArray[np.intp], k: int) -> NDArray[np.int64]:
-        if k <= 4:
-            parts = [np.bincount(flat[y == c].ravel(), minlength=self._total) for c in range(k)]
-            return np.stack(parts) if parts else np.zeros((0, self._total), np.int64)
-        shifted = (flat + (y * self._total)[:, None]).ravel()
-        return np.bincount(shifted, minlength=k * self._total).reshape(k, self._total)
-
-    def _best_split(self, hist: NDArray[np.int64], totals: NDArray[np.intp]) -> tuple[int, int] | None:
-        n = int(totals.sum())
+    def _best_split(self, flat: NDArray[np.int64], y: NDArray[np.intp], k: int) -> tuple[int, int] | None:
+        n, totals = len(y), np.bincount(y, minlength=k)
         if np.count_nonzero(totals) < 2:
             return None
+        shifted = (flat + (y * self._total)[:, None]).ravel()
+        hist = np.bincount(shifted, minlength=k * self._total).reshape(k, self._total)
         left = np.cumsum(hist, axis=1) - totals[:, None] * self._column
         present = hist.sum(axis=0) > 0
         n_left = left.sum(axis=0)
@@ -154,26 +139,24 @@ class PathGrower:
         return column, (position - first + after - first) // 2
 
 
-def z3_module() -> ModuleType:
-    """The package z3; raises `MissingDependency`."""
+def optional(module: str, feature: str = "--method sg") -> ModuleType:
+    """A module of the extra ``tabular`` that ``feature`` needs; raises `MissingDependency`."""
     try:
-        import z3  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        return import_module(module)
     except ImportError as error:
-        raise MissingDependency("solving constraints between columns", "z3-solver", "tabular") from error
-    module: ModuleType = z3
-    return module
+        raise MissingDependency(feature, PACKAGES[module.split(".")[0]], "tabular") from error
 
 
 def formulas(schema: Schema) -> tuple[list[z3.ArithRef], list[object], list[object]]:
     """The schema for the solver: a variable for each column, their bounds, and the rules."""
-    z3 = z3_module()
+    z3 = optional("z3", SOLVING)
     variables = [z3.Int(f"c{i}") for i in range(schema.d)]
     bounds = [z3.And(v >= 0, v < c.codes) for v, c in zip(variables, schema.columns, strict=True)]
     return variables, bounds, [_formula(rule, variables, schema.columns) for rule in schema.rules]
 
 
 def _formula(node: Node, variables: Sequence[z3.ArithRef], columns: Sequence[Column]) -> object:
-    z3 = z3_module()
+    z3 = optional("z3", SOLVING)
     if isinstance(node, Among):
         return _among(variables[node.column], node.table)
     if isinstance(node, Joined):
@@ -190,7 +173,7 @@ def _formula(node: Node, variables: Sequence[z3.ArithRef], columns: Sequence[Col
 
 def _among(variable: z3.ArithRef, table: NDArray[np.generic]) -> object:
     """``table[variable]`` as a union of ranges."""
-    z3 = z3_module()
+    z3 = optional("z3", SOLVING)
     edge = np.flatnonzero(np.diff(np.concatenate([[False], table, [False]]).astype(np.int8)))
     ranges = [z3.And(variable >= int(a), variable < int(b)) for a, b in zip(edge[::2], edge[1::2], strict=True)]
     return z3.Or(*ranges) if ranges else z3.BoolVal(False)
@@ -200,7 +183,7 @@ def check_realisable(schema: Schema) -> None:
     """Refuse a schema that no row satisfies: a thousand random rows settle it for most, otherwise the solver."""
     if not schema.constraints or schema.on_manifold(uniform(schema, 1000, np.random.default_rng(7))).any():
         return
-    z3 = z3_module()
+    z3 = optional("z3", SOLVING)
     _, bounds, rules = formulas(schema)
     solver = z3.Solver()
     solver.set("timeout", TIMEOUT_MS)
@@ -231,7 +214,6 @@ class PathSolver:
         self.counts: Counter[str] = Counter(closed_form=0, z3=0, contradictory=0, timed_out=0)
         if schema.constraints:
             self._variables, _, self._rules = formulas(schema)
-            check_realisable(schema)
 
     def sticky(self, row: Codes, box: Box) -> Codes | None:
         """The solution nearest to ``row``, shape (d,); None if there is none (or Z3 ran out of time)."""
@@ -239,8 +221,9 @@ class PathSolver:
 
     def free(self, row: Codes, box: Box) -> Codes | None:
         """A solution drawn at random from the box; protected and immutable columns as in ``row``."""
-        start = box.draw(self._rng)
-        if start is not None:
+        start: Codes | None = None
+        if not box.empty:
+            start = self._rng.integers(np.array(box.low), np.array(box.high) + 1).astype(np.int32)
             start[self._fixed] = row[self._fixed]
             start = box.clip(start)
         return self._finish(start, row, box)
@@ -258,7 +241,7 @@ class PathSolver:
 
     def _solve(self, row: Codes, box: Box) -> str:
         """Change the fewest columns of ``row``, by the smallest sum, to satisfy the rules; return how that ended."""
-        z3 = z3_module()
+        z3 = optional("z3", SOLVING)
         solver = z3.Optimize()
         solver.set("timeout", TIMEOUT_MS)
         solver.add(*self._rules)

@@ -51,10 +51,6 @@ class MethodOptions(PlanModel):
         "themis: the score that --theta is about: causal (default) or group.")] = None
     # fmt: on
 
-    def chosen(self) -> dict[str, object]:
-        """What was said, by name."""
-        return {name: value for name, value in self if value is not None}
-
 
 def read_settings(said: object) -> dict[str, object]:
     """``NAME=VALUE`` options, and mappings between them, as one; values are read as YAML scalars or lists.

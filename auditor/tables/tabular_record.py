@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,13 +14,13 @@ from auditor.core.shown import plural, verb
 from auditor.core.types import ClaimVerdict, Estimate, Finding, digest
 from auditor.measure.comparison import Change, Comparison, RateChange, comparison_of
 from auditor.run import freeze
-from auditor.store.folder import IN_MEMORY, REPORT, RunFolder
+from auditor.store.folder import IN_MEMORY, RunFolder
 from auditor.tables.columns import Codes
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import Known, TabularResult, pairs_csv, plain, save_votes
 from auditor.tables.method_options import NOTE, OptionSet
 from auditor.tables.row_data import load_task
-from auditor.tables.row_schema import Schema, bins_note, dump_schema
+from auditor.tables.row_schema import Schema, dump_schema
 from auditor.tables.tabular_plan import TabularPlan
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 FILES = ("schema.yaml", "pairs.csv", "votes.npz")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "skops", "z3-solver", "lime")
+STATUSES = ("ok", "unparsed", "refused", "filtered", "failed", "divided")  # divided: replicates without a majority
 FEWEST_ROWS = 10  # rows below which a score is called neither shown nor bounded
 NAMES = {
     "apparent_causal": "apparent causal score",
@@ -55,22 +56,19 @@ class Opened(NamedTuple):
         return self.evaluator.schema
 
 
-class Outcome(NamedTuple):
-    """What a run came to, before it is written."""
-
-    opened: Opened
-    result: TabularResult
-    known: Known
-    findings: Sequence[Finding]
-    noise: Noise | None  # only of a model that is not declared to repeat itself
-
-
-def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> dict[str, object]:
-    """Return ``run.json`` of a tabular run; rows and seconds include pairs."""
-    opened, result = outcome.opened, outcome.result
+def record_of(
+    opened: Opened,
+    result: TabularResult,
+    known: Known,
+    findings: Sequence[Finding],
+    noise: Noise | None,
+    started: datetime,
+    folder: RunFolder | None,
+) -> dict[str, object]:
+    """Return ``run.json`` of a tabular run; rows and seconds include pairs, ``noise`` is that of repeated answers."""
     plan, asked, evaluator, fingerprint = opened.plan, opened.asked, opened.evaluator, opened.model.fingerprint
     # The report is left out: `audit report` writes it anew, and the register names its hash.
-    files = {} if folder is None else {"files": _files(folder, outcome)}
+    files = {} if folder is None else {"files": _files(folder, evaluator, known)}
     seconds = (datetime.now(UTC) - started).total_seconds()
     counts: dict[str, object] = {
         **result.counts,
@@ -79,14 +77,21 @@ def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> 
     }
     reason = result.status_reason
     of_model: dict[str, object] = {"counts": {"calls": evaluator.evaluations}}
-    section = _section(outcome) | {"counts": dict(counts)}
+    section = _section(result, opened.schema, noise) | {"counts": dict(counts)}
     if asked is not None:
-        left, lost = asked.left(), asked.statuses()
+        left, lost = asked.left(), {status: asked.rows[status] for status in STATUSES}
         if result.status == "partial" and left is not None and left < len(opened.schema.combos):
             reason = f"the limit of {plural(plan.max_calls or 0, 'call')} (--max-calls) was reached"
         used, calls = asked.used(), asked.budget.calls
         replays = {name: getattr(asked.client.counts, name) for name in ("replayed", "retries")}
-        of_model = _asked(asked) | {"counts": {"calls": calls, **used, **replays, "rows": lost}}
+        changed = asked.model.changed
+        of_model = {
+            "deterministic": asked.model.deterministic,
+            "style": asked.model.style,
+            "reported": sorted(asked.reported),
+            **({"parameters_changed": dict(changed)} if changed else {}),
+            "counts": {"calls": calls, **used, **replays, "rows": lost},
+        }
         counts |= {
             **asked.budget.as_record([asked.model]),
             "cached": used["cached"],
@@ -121,54 +126,36 @@ def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> 
             }
             for score in (*result.scores, *result.minimal_sets)
         ],
-        "findings": plain(outcome.findings),
+        "findings": plain(findings),
         "tabular": section,
     }
     frozen = freeze.of_run({} if folder is None else folder.plan, plan.as_dict())
     return record if frozen is None else record | {"frozen": frozen}
 
 
-def _section(outcome: Outcome) -> dict[str, object]:
+def _section(result: TabularResult, schema: Schema, noise: Noise | None) -> dict[str, object]:
     """``tabular``: the result as it is, the schema, and further measures."""
-    schema, noise = outcome.opened.schema, outcome.noise
-    notes = [*outcome.result.notes]
-    if note := bins_note(schema):
-        notes.append(note)
-    section = outcome.result.to_record() | {"schema": described(schema)}
+    notes = [*result.notes]
+    if binned := ", ".join(f"{c.name} ({c.codes})" for c in schema.columns if c.kind == "binned"):
+        notes.append(
+            f"Searched, uniform and enumerated rows take one value for each bin of {binned}: what a model does between "
+            "these values they cannot show. Given rows in scores were asked with the values that they have."
+        )
+    section = result.to_record() | {"schema": described(schema)}
     if noise is not None:
-        section["noise"] = noise.to_record()
+        section["noise"] = {name: value for name, value in asdict(noise).items() if name != "note"}
         notes.append(noise.note)
     return section | {"notes": notes}
 
 
-def _asked(asked: RowClient) -> dict[str, object]:
-    """What is known of a language model or a server."""
-    changed = asked.model.changed
-    return {
-        "deterministic": asked.model.deterministic,
-        "style": asked.model.style,
-        "reported": sorted(asked.reported),
-        **({"parameters_changed": dict(changed)} if changed else {}),
-    }
-
-
-def _files(folder: RunFolder, outcome: Outcome) -> dict[str, str]:
+def _files(folder: RunFolder, evaluator: Evaluator, known: Known) -> dict[str, str]:
     """Write what a run folder holds beside the plan, the journal and the record; their hashes."""
-    evaluator, known = outcome.opened.evaluator, outcome.known
-    folder.write_text("schema.yaml", dump_schema(outcome.opened.schema))
+    folder.write_text("schema.yaml", dump_schema(evaluator.schema))
     if any(known):
         folder.write_text("pairs.csv", pairs_csv(evaluator, known))
     if known.of_method is not None:
         save_votes(folder.path / "votes.npz", evaluator, known.of_method)
     return {name: reading.sha256(path) for name in FILES if (path := folder.path / name).is_file()}
-
-
-def write(folder: RunFolder, record: dict[str, object]) -> None:
-    """The record and its page."""
-    from auditor.report.html import HtmlReport
-
-    folder.write_run(record)
-    folder.write_text(REPORT, HtmlReport().render(folder.run()))
 
 
 def described(schema: Schema) -> dict[str, object]:

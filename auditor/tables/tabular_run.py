@@ -9,7 +9,6 @@ from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,29 +19,28 @@ from auditor.core.record import read
 from auditor.core.record.rows import METHODS, ExpectedRows, Range
 from auditor.core.types import Progress
 from auditor.models.http import HttpTemplate
-from auditor.models.row_models import TableModel, load_table_model
+from auditor.models.row_models import load_table_model
 from auditor.run import freeze
 from auditor.run.audit import outside_loop, require_same_models
 from auditor.run.freeze import Frozen
 from auditor.run.preparation import require_server, tell_proxies
 from auditor.run.result import Result
-from auditor.store.folder import RunFolder
+from auditor.run.state import silent
+from auditor.store.folder import REPORT, RunFolder
 from auditor.tables.columns import Codes
 from auditor.tables.columns import name as spelled
-from auditor.tables.evaluate import NOT_JUDGED, Distance, Evaluator, Limit
+from auditor.tables.evaluate import NOT_JUDGED, Distance, Evaluator
 from auditor.tables.finds import TabularResult, with_examples
 from auditor.tables.method_options import OPTIONS, AequitasOptions, SgOptions, ThemisOptions, walks
-from auditor.tables.row_client import RowClient, silent
+from auditor.tables.row_client import RowClient
 from auditor.tables.row_data import load_rows, load_task
 from auditor.tables.row_noise import measure
 from auditor.tables.row_schema import Schema, dump_schema, uniform
 from auditor.tables.tabular_plan import REMOVED, TabularPlan, read_settings
-from auditor.tables.tabular_record import Opened, Outcome, findings_of, plan_record, record_of, write
+from auditor.tables.tabular_record import Opened, findings_of, plan_record, record_of
 
 KEPT = 1_000_000  # a limit up to which answers are kept, so that finds need not be asked again
 LOOKED_AT = 2_000  # rows that a function is asked about, to see which labels it gives
-WALKS = "how many rows a walk asks about hangs on what it finds"
-TREES = "how many rows its neighbourhoods ask about hangs on the paths that it takes"
 
 
 class TabularRun(Result):
@@ -78,20 +76,13 @@ def resume_table(
         return outside_loop(lambda: _audit(TabularPlan.from_dict(stored), observe or silent, folder, None))
 
 
-class Outlook(NamedTuple):
-    """A plan as far as it can be worked out without asking; ``record`` is as `auditor.run.freeze` takes it."""
+def outlook(plan: TabularPlan, observe: Observer | None = None) -> tuple[Mapping[str, object], ExpectedRows]:
+    """Return the record of a plan, as `auditor.run.freeze` takes it, and what will be asked. Nothing is asked yet."""
 
-    record: Mapping[str, object]
-    expected: ExpectedRows
-
-
-def outlook(plan: TabularPlan, observe: Observer | None = None) -> Outlook:
-    """Read data and schema, open the model, and say what will be asked. The model is asked nothing."""
-
-    def look() -> Outlook:
+    def look() -> tuple[Mapping[str, object], ExpectedRows]:
         opened = open_plan(plan, None, observe or silent)
         with closing(opened.model):
-            return Outlook(plan_record(opened), expected(opened))
+            return plan_record(opened), expected(opened)
 
     return outside_loop(look)
 
@@ -123,7 +114,12 @@ def open_plan(plan: TabularPlan, folder: RunFolder | None, tell: Observer) -> Op
             f"the schema is not what it was when {folder.path} began: undo the change, or start a new run"
         )
     asked = _served(plan, schema, folder, tell) if plan.served else None
-    model = _opened(plan, schema) if asked is None else asked.table_model()
+    if asked is not None:
+        model = asked.table_model()
+    elif plan.server:
+        raise ConfigError(f"--server is for models behind a server; {plan.model} cannot use it.")
+    else:
+        model = load_table_model(plan.model, schema.names, trust_pickle=plan.trust_pickle, max_seconds=plan.max_seconds)
 
     def watch(rows: int) -> None:
         if asked is None:  # a client tells of its calls itself
@@ -134,7 +130,8 @@ def open_plan(plan: TabularPlan, folder: RunFolder | None, tell: Observer) -> Op
         schema,
         cache=model.slow,
         keep=plan.max_evaluations is not None and plan.max_evaluations <= KEPT,
-        budget=Limit(evaluations=plan.max_evaluations, seconds=plan.max_seconds),
+        max_evaluations=plan.max_evaluations,
+        max_seconds=plan.max_seconds,
         frame=model.frame,
         distance=Distance(plan.distance_threshold),
         left=None if asked is None else asked.left,
@@ -150,6 +147,8 @@ def open_plan(plan: TabularPlan, folder: RunFolder | None, tell: Observer) -> Op
 
 
 def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: Frozen | None) -> TabularRun:
+    from auditor.report.html import HtmlReport
+
     started = datetime.now(UTC)
 
     def say(message: str) -> None:
@@ -181,9 +180,10 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
             said = asked.repeated() if plan.replicates > 1 else []
             noise = measure(said, schema, plan.seed, replicates=plan.replicates, complete=result.whole_cases)
             findings = noise.beside(findings)
-        record = record_of(Outcome(opened, result, known, findings, noise), started, folder)
+        record = record_of(opened, result, known, findings, noise, started, folder)
         if folder is not None:
-            write(folder, record)
+            folder.write_run(record)
+            folder.write_text(REPORT, HtmlReport().render(folder.run()))
         return TabularRun(record, result, None if folder is None else folder.path)
 
 
@@ -197,12 +197,6 @@ def _before(opened: Opened, frozen: Frozen | None, tell: Observer) -> dict[str, 
     for row in reference["deviations"]:
         tell(Progress(phase="deviation from the frozen plan", done=0, message=str(row["what"])))
     return about | {"frozen": reference}
-
-
-def _opened(plan: TabularPlan, schema: Schema) -> TableModel:
-    if plan.server:
-        raise ConfigError(f"--server is for models behind a server; {plan.model} cannot use it.")
-    return load_table_model(plan.model, schema.names, trust_pickle=plan.trust_pickle, max_seconds=plan.max_seconds)
 
 
 def _served(plan: TabularPlan, schema: Schema, folder: RunFolder | None, tell: Observer) -> RowClient:
@@ -263,11 +257,13 @@ def expected(opened: Opened) -> ExpectedRows:
     elif isinstance(options, AequitasOptions):
         trials, size = options.estimate(evaluator.schema, left)
         made = min(options.generated or all_cases, all_cases, options.global_n * (1 + options.local_n))
-        cases, reason = Range(at_least=1, at_most=made), WALKS if options.local_n else ""
+        cases = Range(at_least=1, at_most=made)
+        reason = "how many rows a walk asks about hangs on what it finds" if options.local_n else ""
         most = (made + min(trials * size, all_cases)) * combos
     else:
         assert isinstance(options, SgOptions)
-        cases, reason = Range(at_least=1, at_most=min(options.limit, all_cases)), TREES
+        cases = Range(at_least=1, at_most=min(options.limit, all_cases))
+        reason = "how many rows its neighbourhoods ask about hangs on the paths that it takes"
     most = None if most is None else most + len(_looked_at(opened))
     if left is not None and (most is None or most > left):
         most, reason = left, "the limit"

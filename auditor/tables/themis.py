@@ -15,14 +15,14 @@ from statistics import NormalDist
 
 import numpy as np
 
-from auditor.core.errors import BudgetExceeded, ConfigError
+from auditor.core.errors import BudgetExceeded
 from auditor.core.record.rows import Score
 from auditor.core.shown import plural
 from auditor.core.types import AFTER_STOPPING, Estimate
 from auditor.measure.intervals import SEQUENCE, beta_limits, confidence_sequence
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.finds import TabularResult, lattice
+from auditor.tables.finds import TabularResult
 from auditor.tables.method_options import EXACT_METHOD, NOTE, ThemisOptions, walks
 from auditor.tables.row_schema import enumerate_rows, row_keys, uniform
 from auditor.tables.row_tally import Tally, counted_label, uncounted
@@ -39,8 +39,6 @@ def run(
 ) -> TabularResult:
     """Measure discrimination scores, those of the ``data`` too, or search minimal discriminating sets."""
     schema = evaluator.schema
-    if not len(schema.protected_index):
-        raise ConfigError("no protected column: give --protected NAME[,NAME]")
     if settings.theta is not None:
         return search(evaluator, settings, rng)
     if settings.protocol == "themis":
@@ -72,10 +70,9 @@ def run(
         )
     if not any(s.name.endswith("group") for s in scores) and (why := drawn.no_group()):
         notes.append(f"No group score: {why}.")
-    first, spent = drawn.first, evaluator.spent()
     return TabularResult(
         method="themis",
-        mode=settings.mode,
+        mode="score",
         sampling="iid",
         options=settings.model_dump(),
         counts={
@@ -84,14 +81,13 @@ def run(
             **({"given_rows": own.rows, "given_changes": own.flips} if own.rows else {}),
             "off_manifold": drawn.off,
             "impossible_rows": drawn.impossible,
-            **spent,
+            **evaluator.spent(),
         },
         scores=scores,
-        lattice=() if first is None else lattice(evaluator, first),
+        lattice=drawn.lattice,
         details={"lattice_rows": "the first rows drawn" if not exact else "the first rows of the domain"},
         finds=drawn.finds,
         given_finds=own.finds,
-        status="partial" if reason else "complete",
         status_reason=reason,
         notes=tuple(notes),
     )
@@ -130,14 +126,12 @@ def apparent(tally: Tally, rows: Codes | None, level: float) -> tuple[tuple[Scor
     chunk = max(1, evaluator.batch // len(tally.combos))
     for start in range(0, len(rows), chunk):
         part = rows[start : start + chunk]
-        ended = "the limit was reached"
-        if evaluator.affordable(len(part)) == len(part):
-            try:
-                tally.add(part, weigh="given")
-                continue
-            except BudgetExceeded as error:  # a server that is gone, or time that ended within a call
-                ended = str(error)
-        return (), f"{ended} after {start:,} of {plural(len(rows), 'given row')}: no score of them"
+        try:
+            if evaluator.affordable(len(part)) < len(part):
+                raise BudgetExceeded("the limit was reached")
+            tally.add(part, weigh="given")
+        except BudgetExceeded as error:  # also a server that is gone, or time that ended within a call
+            return (), f"{error} after {start:,} of {plural(len(rows), 'given row')}: no score of them"
 
     def interval(successes: int, n: int, level: float) -> tuple[float, float]:
         return beta_limits(successes / n, n, level)
@@ -184,12 +178,11 @@ def literal_scores(evaluator: Evaluator, settings: ThemisOptions, rng: np.random
         reason = str(error)
     return TabularResult(
         method="themis",
-        mode=settings.mode,
+        mode="score",
         sampling="iid",
         options=settings.model_dump(),
         counts={"generated": draws, "discriminatory": hits, "off_manifold": 0, **evaluator.spent()},
         scores=tuple(scores),
-        status="partial" if reason else "complete",
         status_reason=reason,
         notes=tuple(notes),
     )

@@ -97,7 +97,6 @@ def search(
         # Sampling asks about a row until its label changes; but the first two combinations are tried on every row.
         whole_cases=exact or len(schema.combos) <= 2,
         details={"tests": rows},
-        status="partial" if reason else "complete",
         status_reason=reason,
         notes=tuple(notes),
     )
@@ -128,15 +127,9 @@ class _Exact:
     def __init__(self, evaluator: Evaluator, settings: ThemisOptions) -> None:
         self._evaluator, self._schema, self._settings = evaluator, evaluator.schema, settings
         schema = evaluator.schema
-        labels = np.empty(schema.size, dtype=np.int64)
-        possible = np.ones(schema.size, dtype=bool)
-        at = 0
-        for rows in enumerate_rows(schema):
-            labels[at : at + len(rows)] = evaluator.labels(rows)
-            if schema.constraints:
-                possible[at : at + len(rows)] = schema.on_manifold(rows)
-            at += len(rows)
-        possible &= labels != NOT_JUDGED
+        asked = [(evaluator.labels(rows), schema.on_manifold(rows)) for rows in enumerate_rows(schema)]
+        labels = np.concatenate([said for said, _ in asked])
+        possible = np.concatenate([real for _, real in asked]) & (labels != NOT_JUDGED)
         shape = tuple(int(c) for c in schema.cards)
         self._labels, self._possible = labels.reshape(shape), possible.reshape(shape)
         self._rows = int(possible.sum())
@@ -153,26 +146,19 @@ class _Exact:
         width = math.prod(schema.columns[i].codes for i in chosen)
         grids = (array.transpose(order).reshape(-1, width) for array in (self._labels, self._possible))
         labels, possible = map(np.ascontiguousarray, grids)  # shape (rest, combinations of the chosen columns)
-        value = self._causal(labels, possible) if settings.measure == "causal" else self._group(labels, possible)
+        if settings.measure == "causal":
+            each = self._evaluator.each(labels, possible)
+            value = int((possible & each).sum()) / self._rows if self._rows else 0.0
+        else:
+            rows = possible.sum(axis=0)
+            good = ((labels == self._label) & possible).sum(axis=0)
+            rates = good[rows > 0] / rows[rows > 0]
+            value = float(rates.max() - rates.min()) if len(rates) else 0.0
         skipped, level = self._labels.size - self._rows, settings.confidence
         estimate = estimate_of(value, (value, value), level, self._rows, EXACT_METHOD, skipped=skipped)
         columns = tuple(schema.names[i] for i in chosen)
         score = Score(name=settings.measure, columns=columns, estimate=estimate, population="domain (all rows)")
         return Tested(score, "above" if value > (settings.theta or 0.0) else "below")
-
-    def _causal(self, labels: Labels, possible: Mask) -> float:
-        step, changed = max(1, self._evaluator.batch // labels.shape[1]), 0
-        for start in range(0, len(labels), step):
-            part, real = labels[start : start + step], possible[start : start + step]
-            each = self._evaluator.each(part, real if self._schema.constraints else None)
-            changed += int((real & each).sum())
-        return changed / self._rows if self._rows else 0.0
-
-    def _group(self, labels: Labels, possible: Mask) -> float:
-        rows = possible.sum(axis=0)
-        good = ((labels == self._label) & possible).sum(axis=0)
-        rates = good[rows > 0] / rows[rows > 0]
-        return float(rates.max() - rates.min()) if len(rates) else 0.0
 
 
 class _Sampled:
@@ -212,9 +198,7 @@ class _Sampled:
         """Draw rows until ``n`` possible ones are there."""
         while len(self._rows) < n:
             fresh = uniform(self._schema, max(64, n - len(self._rows)), self._rng)
-            if self._schema.constraints:
-                fresh = fresh[self._schema.on_manifold(fresh)]
-            fresh = fresh[: n - len(self._rows)]
+            fresh = fresh[self._schema.on_manifold(fresh)][: n - len(self._rows)]
             labels = self._evaluator.labels(fresh)
             known = labels != NOT_JUDGED
             if len(fresh) and not known.any():
@@ -249,16 +233,15 @@ class _Sampled:
         rows, labels = self._rows[part], self._labels[part]
         changed = np.zeros(len(rows), dtype=bool)
         combos = self._rng.permutation(self._schema.combos_of(chosen))
-        index = np.asarray(chosen, dtype=np.intp)
         at, width = 0, 2
         while at < len(combos) and not changed.all():
             open_rows = np.flatnonzero(~changed)
-            tried = combos[at : at + width]
-            answers = self._evaluator.grid(rows[open_rows], index, tried)
-            possible = self._evaluator.possible(rows[open_rows], index, tried) if self._schema.constraints else None
+            tried = np.asarray(chosen, dtype=np.intp), combos[at : at + width]
+            answers = self._evaluator.grid(rows[open_rows], tried)
+            possible = self._evaluator.possible(rows[open_rows], tried)
             mine = labels[open_rows]
-            for k in range(len(tried)):
+            for k in range(answers.shape[1]):
                 apart = self._evaluator.differ(np.stack([mine, answers[:, k]], axis=1))
-                changed[open_rows] |= apart if possible is None else apart & possible[:, k]
+                changed[open_rows] |= apart & possible[:, k]
             at, width = at + width, min(2 * width, 256)
         return changed

@@ -158,7 +158,7 @@ def test_scoring_example_from_applicants(tmp_path: Path) -> None:
     lines += [f"Male,prefer not to say,{90}"] * 15
     path = tmp_path / "people.csv"
     path.write_text("\n".join(lines), encoding="utf-8")
-    read, source = applicants.read_people(path, categories.load(), sex="sex", race="race", score="score")
+    read, source = applicants.read_people(path, categories.load(), {name: name for name in ("sex", "race", "score")})
     found = draft.from_people(read, source, draft.Settings(source="made up"), mode="scoring")
     compare(found, B)
     assert found["ll144"]["median"] == 50

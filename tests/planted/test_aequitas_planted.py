@@ -10,7 +10,7 @@ import pytest
 from auditor.tables.aequitas import run, share_estimate
 from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.finds import with_examples
+from auditor.tables.finds import Answers, with_examples
 from auditor.tables.method_options import AequitasOptions
 from auditor.tables.retraining import tied_cases
 from auditor.tables.row_schema import Schema, case_keys
@@ -72,7 +72,8 @@ def test_intervals_of_the_share_hold_the_planted_value() -> None:
 def test_votes_count_possible_rows_and_ties_are_named() -> None:
     schema = Schema(columns=(column("race", 3, protected=True), column("a", 4)))
     model = Evaluator(lambda x: ((x[:, 0] == 1) & (x[:, 1] > 0)).astype(int), schema)
-    votes = model.judge(np.array([[0, 0], [0, 1]], dtype=np.int32)).votes(range(2))
+    cases = np.array([[0, 0], [0, 1]], dtype=np.int32)
+    votes = Answers(cases, model.grid(cases), model.possible(cases)).votes(range(2))
     assert votes.tolist() == [[3, 0], [2, 1]]
     assert not len(tied_cases(votes))
     assert tied_cases(np.array([[1, 1, 0], [0, 2, 1]])).tolist() == [0]

@@ -287,7 +287,7 @@ def test_a_protected_value_is_asked_as_it_is(customers: list[tuple[int, str, flo
         return (rows[:, 2].astype(float) > 40.25).astype(int)
 
     labels = Evaluator(older, schema).grid(given)
-    own = schema.binned(given)[:, schema.index_of("age")]
+    own = schema.binned(given)[:, schema.names.index("age")]
     ages = np.array([age for _, _, age in customers])
     assert labels[np.arange(4000), own].tolist() == (ages > 40.25).astype(int).tolist()
     everything = np.concatenate(asked)

@@ -277,7 +277,7 @@ def test_what_is_wrong_is_said(folder: Path, argv: list[str], said: str, capsys:
 def test_packed_files_are_read(tmp_path: Path) -> None:
     row = question(0, ["old"], [["a", "old"], ["b", "nonOld"], ["Unknown", "unknown"]], x_pred_arc="A.")
     (tmp_path / "q.jsonl.gz").write_bytes(gzip.compress(json.dumps(row).encode()))
-    ((read,), ((_, sha256),)) = (lambda r: (r[0], [(s.file, s.sha256) for s in r[1]]))(
+    ((read,), ((_, sha256),)) = (lambda r: (r[0], [(s["file"], s["sha256"]) for s in r[1]]))(
         items.read("bbq", [tmp_path / "q.jsonl.gz"])
     )
     assert (read.chosen, len(sha256)) == (0, 64)

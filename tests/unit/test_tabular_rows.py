@@ -319,6 +319,7 @@ def test_under_a_threshold_a_row_counts_by_its_own_output() -> None:
         options = method_options.ThemisOptions(theta=0.0)
         result = themis_search.search(asked(), options, np.random.default_rng(7), prune=prune)
         for test in result.details["tests"]:  # type: ignore[attr-defined]
-            assert test["value"] == pytest.approx(share(tuple(map(s.index_of, test["columns"]))))
-    for subset in lattice(asked(), asked().judge(rows[::9])):
-        assert subset.changes / subset.rows == pytest.approx(share(tuple(map(s.index_of, subset.columns))))
+            assert test["value"] == pytest.approx(share(tuple(map(s.names.index, test["columns"]))))
+    judged = asked().judge(rows[::9])
+    for subset in lattice(asked(), judged.labels, judged.possible):
+        assert subset.changes / subset.rows == pytest.approx(share(tuple(map(s.names.index, subset.columns))))

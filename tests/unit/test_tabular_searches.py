@@ -18,7 +18,7 @@ from auditor.tables import aequitas as aequitas_search
 from auditor.tables import sg, themis_search
 from auditor.tables.aequitas import run, share_estimate
 from auditor.tables.columns import Column
-from auditor.tables.evaluate import Evaluator, Limit
+from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import TabularResult, with_examples
 from auditor.tables.method_options import AequitasOptions, SgOptions, ThemisOptions
 from auditor.tables.row_schema import Schema, uniform
@@ -44,7 +44,7 @@ SLAB = Schema(columns=(SEX, column("a", 20), column("b", 20), column("c", 3)))
 
 
 def walked(predict: Any = slab, schema: Schema = SLAB, seed: int = 1, **options: Any) -> Any:
-    evaluator = Evaluator(predict, schema, budget=options.pop("budget", None))
+    evaluator = Evaluator(predict, schema)
     return run(evaluator, AequitasOptions.of({"trials": 0, **options}), np.random.default_rng(seed))
 
 
@@ -119,8 +119,8 @@ def model_of(schema: Schema) -> Any:
 
 def searched(**options: Any) -> TabularResult:
     pytest.importorskip("lime")
-    budget = options.pop("budget", None)
-    evaluator = Evaluator(model_of(SG), SG, budget=budget, keep=budget is not None)
+    most = options.pop("max_evaluations", None)
+    evaluator = Evaluator(model_of(SG), SG, max_evaluations=most, keep=most is not None)
     chosen = SgOptions.of({"limit": 120, "samples": 400, **options})
     result = sg.run(evaluator, chosen, np.random.default_rng(1), uniform(SG, 300, np.random.default_rng(0)))
     return with_examples(evaluator, result)[0]
@@ -164,7 +164,7 @@ def test_sg_finds_are_real_distinct_and_counted_by_phase() -> None:
 
 
 def test_a_budget_ends_sg_with_what_was_found() -> None:
-    result = searched(budget=Limit(evaluations=150))
+    result = searched(max_evaluations=150)
     assert (result.status, "150" in result.status_reason) == ("partial", True)
     assert result.counts["evaluations"] <= 150
     assert (result.options["neighbourhood"], result.counts["generated"]) == ("asked", 75)

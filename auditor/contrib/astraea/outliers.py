@@ -4,73 +4,35 @@ The median-deviation index of ASTRAEA (Soremekun et al. 2022, §6) divides a dis
 such distances. That median is 0 where more than half of the values are equal, and with few values chance alone passes
 the threshold often. So an exact test is given next to it.
 
-In mutation runs a token is a term that was put in and its family the attribute; in runs of a grammar it is a terminal.
-The unit is the case: several variants of one case count once, with an error if any of them violates.
+In mutation runs a token is a term that was put in and its family the attribute; in runs of a grammar it is a terminal
+and its family the production rule. The unit is the case: several variants of one case count once, with an error if any
+of them violates; but a sensitive terminal counts in the variants it was put into.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
+from random import Random
 
 import msgspec
 import numpy as np
 
 from auditor.core.record.measured import Token, TokenFamily, Tokens
+from auditor.core.types import Case, Verdict
 from auditor.measure.intervals import clopper_pearson
 from auditor.measure.observations import Arm, Observations, Place, Shape
 from auditor.measure.p_values import benjamini_hochberg
 from auditor.measure.rates import MIN_UNITS, MIN_VALUES, tabulate
+from auditor.perturb.grammar.cases import GrammarSuite
+from auditor.perturb.grammar.draw import base_weights
+from auditor.perturb.grammar.model import Grammar, Terminal
 
 THRESHOLD = 2.0  # the published threshold of the absolute index
-TINY = 1e-12
 SIGNIFICANT = 0.05  # the false discovery rate at which a token is said to stand out
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Indices:
-    """Anomaly indices of several values, None for a value without one; or the ``reason`` why there are none.
-
-    ``median`` and ``mad`` are of the values that took part; ``mad`` is 0.0 where that is the reason.
-    """
-
-    values: tuple[float | None, ...]
-    median: float | None = None
-    mad: float | None = None
-    reason: str = ""
-
-
-def anomaly_indices(values: Sequence[float], units: Sequence[int] | None = None) -> Indices:
-    """Distance of each value from the median, in median absolute deviations, with its sign.
-
-    ``units`` are the independent units behind each value: one with fewer than `MIN_UNITS` takes no part. An index of 2
-    is two standard deviations of a normal distribution, as the paper reads its threshold.
-    """
-    from scipy.stats import median_abs_deviation
-
-    enough = [units is None or units[i] >= MIN_UNITS for i in range(len(values))]
-    part = np.asarray([v for v, ok in zip(values, enough, strict=True) if ok], dtype=float)
-    none: tuple[float | None, ...] = (None,) * len(values)
-    if len(part) < MIN_VALUES:
-        what = f" with {MIN_UNITS} or more cases" if units is not None else ""
-        return Indices(values=none, reason=f"not computable: fewer than {MIN_VALUES} values{what}")
-    median = float(np.median(part))
-    mad = float(median_abs_deviation(part, scale="normal"))
-    # Equal values can differ in the last bits; such a deviation is none.
-    if mad <= TINY * max(1.0, abs(median)):
-        reason = "not computable: more than half of the values are equal, so their median deviation is 0"
-        return Indices(values=none, median=median, mad=0.0, reason=reason)
-    away = tuple(round((float(v) - median) / mad, 9) if ok else None for v, ok in zip(values, enough, strict=True))
-    return Indices(values=away, median=median, mad=mad)
-
-
-def funnel_p(errors: int, total: int, family_errors: int, family_total: int) -> float | None:
-    """Exact two-sided binomial p value of one rate against the pooled rate of its family, itself included."""
-    from scipy.stats import binomtest
-
-    if not total or family_total <= total:
-        return None
-    return float(binomtest(errors, total, family_errors / family_total).pvalue)
+SPARE = 1.4  # times the expected number of cases, because counts of words scatter
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,8 +46,40 @@ class Tally:
     errors: int
 
 
-def diagnose(tallies: Iterable[Tally]) -> tuple[list[Token], list[TokenFamily]]:
-    """Error rates of tokens, the highest lower limit first, and of their families."""
+def family_of(name: str, tallies: Sequence[Tally]) -> tuple[TokenFamily, list[float | None]]:
+    """Return a family, and the index of each token: its rate's distance from the median in median absolute deviations.
+
+    A token of fewer than `MIN_UNITS` cases takes no part, and has no index. An index of 2 is two standard deviations of
+    a normal distribution, as the paper reads its threshold.
+    """
+    from scipy.stats import median_abs_deviation
+
+    rates = [t.errors / t.n if t.n >= MIN_UNITS else None for t in tallies]
+    part = [rate for rate in rates if rate is not None]
+    family = TokenFamily(name=name, tokens=len(tallies), reason="")
+    none: list[float | None] = [None] * len(tallies)
+    if len(part) < MIN_VALUES:
+        reason = f"not computable: fewer than {MIN_VALUES} values with {MIN_UNITS} or more cases"
+        return msgspec.structs.replace(family, reason=reason), none
+    median = float(np.median(part))
+    mad = float(median_abs_deviation(part, scale="normal"))
+    if not mad:
+        reason = "not computable: more than half of the values are equal, so their median deviation is 0"
+        return msgspec.structs.replace(family, median=median, mad=0.0, reason=reason), none
+    away = [None if rate is None else round((rate - median) / mad, 9) for rate in rates]
+    return msgspec.structs.replace(family, median=median, mad=mad), away
+
+
+Enough = Callable[[Sequence[Tally]], int | None]  # how many cases give the tallies of a family an index
+
+
+def diagnose(tallies: Iterable[Tally], enough: Enough | None = None) -> tuple[list[Token], list[TokenFamily]]:
+    """Error rates of tokens, the highest lower limit first, and of their families.
+
+    The p value is the exact two-sided binomial one against the pooled rate of the family, the token included.
+    """
+    from scipy.stats import binomtest
+
     by_family: dict[str, list[Tally]] = {}
     for tally in tallies:
         if tally.n:
@@ -93,14 +87,13 @@ def diagnose(tallies: Iterable[Tally]) -> tuple[list[Token], list[TokenFamily]]:
     rows, families = [], []
     for name, own in sorted(by_family.items()):
         own.sort(key=lambda t: (t.token, t.group))
-        errors, numbers = [t.errors for t in own], [t.n for t in own]
-        indices = anomaly_indices([t.errors / t.n for t in own], numbers)
-        pool = sum(errors), sum(numbers)
-        families.append(
-            TokenFamily(name=name, tokens=len(own), median=indices.median, mad=indices.mad, reason=indices.reason)
-        )
-        rows += [(t, index, pool) for t, index in zip(own, indices.values, strict=True)]
-    p_values = [funnel_p(t.errors, t.n, *pool) for t, _, pool in rows]
+        pool = sum(t.errors for t in own), sum(t.n for t in own)
+        family, indices = family_of(name, own)
+        families.append(family if enough is None else msgspec.structs.replace(family, enough=enough(own)))
+        rows += [(t, index, pool) for t, index in zip(own, indices, strict=True)]
+    p_values = [
+        float(binomtest(t.errors, t.n, pool[0] / pool[1]).pvalue) if t.n < pool[1] else None for t, _, pool in rows
+    ]
     tokens = []
     for (t, index, pool), p, q in zip(rows, p_values, benjamini_hochberg(p_values), strict=True):
         rate = clopper_pearson(t.errors, t.n)
@@ -140,20 +133,11 @@ def _terms(shape: Shape) -> list[tuple[str, str, str]]:
 
 
 def as_record(
-    model: str,
-    format: str,
-    unit: str,
-    tallies: Iterable[Tally],
-    enough: Callable[[list[Tally]], int | None] | None = None,
+    model: str, format: str, unit: str, tallies: Iterable[Tally], enough: Enough | None = None
 ) -> dict[str, object]:
-    """Return the diagnosis of one model as plain data; ``enough`` says how many cases give a family an index."""
-    rows = list(tallies)
-    tokens, families = diagnose(rows)
-    kept = []
-    for one in families:
-        wanted = None if enough is None else enough([t for t in rows if t.family == one.name])
-        kept.append(msgspec.structs.replace(one, enough=wanted))
-    made = Tokens(model=model, format=format, unit=unit, families=tuple(kept), tokens=tuple(tokens))
+    """Return the diagnosis of one model as plain data."""
+    tokens, families = diagnose(tallies, enough)
+    made = Tokens(model=model, format=format, unit=unit, families=tuple(families), tokens=tuple(tokens))
     return dict(msgspec.to_builtins(made))
 
 
@@ -161,3 +145,86 @@ def of_words(table: Observations, places: Iterable[Place]) -> list[dict[str, obj
     """The diagnosis of each model and format for the run record: the terms that were put in."""
     terms = of_terms(table)
     return [as_record(*place, "term", terms[place]) for place in places if terms.get(place)]
+
+
+def of_grammar(table: Observations, suite: GrammarSuite, places: Iterable[Place]) -> list[dict[str, object]]:
+    """The diagnosis of each model and format for the run record: the terminals of the grammar."""
+    rows = []
+    for place in places:
+        verdicts = list(table.of(*place))
+        again, cases = _drawn_again(suite, verdicts)
+        counted = [
+            Tally(family=rule, token=one.text, group=one.group or "", n=n, errors=again.errors.get((rule, number), 0))
+            for (rule, number), n in sorted(again.counts.items())  # distinct cases that held an alternative
+            if isinstance(one := suite.grammar.rules[rule].alternatives[number], Terminal)
+        ]
+        if not again.describe()["pairs"]:
+            counted = [t for t in counted if not t.group] + of_swaps(suite.grammar, cases, verdicts)
+        if counted:
+            rows.append(as_record(*place, "terminal", counted, partial(enough_cases, suite)))
+    return rows
+
+
+def enough_cases(suite: GrammarSuite, tallies: Sequence[Tally]) -> int | None:
+    """Return about how many cases give the rule of ``tallies`` an index, rounded up to two digits.
+
+    None where it has enough already, has too few terminals, or the grammar has fewer derivations.
+    """
+    about, rule, seen = suite.describe(), tallies[0].family, sum(t.n for t in tallies)
+    weights = [
+        float(weight)
+        for one, weight in zip(suite.grammar.rules[rule].alternatives, base_weights(suite.grammar)[rule], strict=True)
+        if isinstance(one, Terminal) and weight > 0
+    ]
+    if len(weights) < MIN_VALUES or sum(t.n >= MIN_UNITS for t in tallies) >= MIN_VALUES:
+        return None
+    rarest = sorted(weights, reverse=True)[MIN_VALUES - 1] / sum(weights)
+    cases = about["cases"] * SPARE * MIN_UNITS / (seen * rarest)
+    digits = 10 ** max(0, math.floor(math.log10(cases)) - 1)
+    rounded = math.ceil(cases / digits) * digits
+    return rounded if rounded <= suite.space.derivations else None
+
+
+def of_swaps(grammar: Grammar, cases: Iterable[Case], verdicts: Iterable[Verdict]) -> list[Tally]:
+    """Count the sensitive terminals that were put in, over variants that change one attribute.
+
+    A case with many variants errs as soon as one of them does; counting whole cases, as for other terminals,
+    would charge every term that stands in such a case with the error of one. ``verdicts`` are of one model and format.
+    """
+    places = {
+        (terminal.attribute, terminal.text.lower()): (rule, terminal)
+        for rule, terminal in grammar.terminals()
+        if terminal.attribute is not None
+    }
+    judged = {v.variant_id: v.outcome for v in verdicts if v.outcome in ("pass", "violation")}
+    seen: dict[tuple[str, str, str], dict[str, bool]] = {}
+    for case in cases:
+        for variant in case.variants:
+            if variant.order != 1 or variant.id not in judged:
+                continue
+            for edit in variant.edits:
+                place = places.get((edit.attribute, edit.target.lower()))
+                if place is not None and edit.kind != "agreement":
+                    rule, terminal = place
+                    errs = seen.setdefault((rule, terminal.text, terminal.group or ""), {})
+                    errs[case.id] = errs.get(case.id, False) or judged[variant.id] == "violation"
+    return [
+        Tally(family=rule, token=text, group=group, n=len(errs), errors=sum(errs.values()))
+        for (rule, text, group), errs in sorted(seen.items())
+    ]
+
+
+def _drawn_again(suite: GrammarSuite, verdicts: list[Verdict]) -> tuple[GrammarSuite, list[Case]]:
+    """The suite once more, told the verdicts of one model alone, and its independent cases."""
+    about = suite.describe()
+    again = type(suite)(
+        grammar=suite.grammar,
+        generation="rand",
+        cases=about["rand_cases"],
+        **{key: about[key] for key in ("attributes", "order", "per_case", "pairs", "seed")},
+    )
+    cases: list[Case] = []
+    while more := again.ask(1024, Random(0)):
+        cases += more
+    again.tell(verdicts)
+    return again, cases

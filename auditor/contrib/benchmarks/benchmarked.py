@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -11,13 +10,13 @@ from pathlib import Path
 import msgspec
 
 from auditor import __version__
-from auditor.contrib.benchmarks.items import Item, Source
+from auditor.contrib.benchmarks.items import Item
 from auditor.contrib.benchmarks.scores import ALL, Contrast, Score, contrasts, scores
 from auditor.core import reading
 from auditor.core.shown import plural
 from auditor.report import document as doc
 from auditor.report import html, words
-from auditor.store.disk import write_bytes
+from auditor.store.disk import new_folder, write_bytes
 
 FORMAT = "benchmark.v1"
 RESULT, ANSWERS, PAGE = "benchmark.json", "answers.jsonl", "report.html"
@@ -44,7 +43,7 @@ class Benchmarked(msgspec.Struct, frozen=True, kw_only=True):
     benchmark: str
     model: str  # that was asked, or the field of recorded answers
     recorded: bool  # whether answers were read from the files
-    files: tuple[Source, ...]
+    files: tuple[dict[str, str], ...]  # that were read, with their SHA-256
     items: int
     answered: int  # items with an answer that names an option
     answers: dict[str, int] = {}  # statuses, of a model that was asked
@@ -59,7 +58,8 @@ class Benchmarked(msgspec.Struct, frozen=True, kw_only=True):
 
     def document(self) -> doc.Document:
         """Lay the result out as a report."""
-        about = facts(self.benchmark)
+        raw = reading.load_yaml(reading.shipped("embedded", "benchmarks", "facts.yaml"))
+        about = msgspec.convert(raw, dict[str, About])[self.benchmark]
         return doc.Document(
             title=f"{about.title}: {self.model}",
             sections=(
@@ -71,16 +71,10 @@ class Benchmarked(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def facts(benchmark: str) -> About:
-    """Return what is known of ``benchmark``."""
-    raw = reading.load_yaml(reading.shipped("embedded", "benchmarks", "facts.yaml"))
-    return msgspec.convert(raw, dict[str, About])[benchmark]
-
-
 def compute(
     benchmark: str,
     items: Sequence[Item],
-    sources: Sequence[Source],
+    sources: Sequence[dict[str, str]],
     model: str,
     *,
     recorded: bool,
@@ -106,8 +100,7 @@ def compute(
 
 def write(made: Benchmarked, items: Sequence[Item], root: Path) -> Path:
     """Write the result, each answer and the page to a new folder below ``root``; returns the folder."""
-    folder = root / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{made.benchmark}-{uuid.uuid4().hex[:6]}"
-    folder.mkdir(parents=True)
+    folder = new_folder(root, f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{made.benchmark}")
     lines = ({"id": item.id, "condition": item.condition, "chosen": item.chosen} for item in items)
     write_bytes(folder / RESULT, made.to_json().encode())
     write_bytes(folder / ANSWERS, b"".join(msgspec.json.encode(line) + b"\n" for line in lines))

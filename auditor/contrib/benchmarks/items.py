@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from auditor.contrib.benchmarks import NAMES
-from auditor.core import reading
+from auditor.core import reading, row_files
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.shown import quoted
 
-LARGEST = 256 * 1024 * 1024
 AMBIGUOUS, CLEAR = "ambiguous", "disambiguated"
 STEREO, ANTISTEREO = "stereo", "antistereo"
 PRO, ANTI = "pro-stereotyped", "anti-stereotyped"
@@ -41,47 +37,25 @@ class Item:
     chosen: int | None = None  # None: no answer, or one that names no option
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A file that was read."""
-
-    file: str
-    sha256: str
-
-
-def read(benchmark: str, files: Sequence[Path], answer: str | None = None) -> tuple[list[Item], list[Source]]:
+def read(benchmark: str, files: Sequence[Path], answer: str | None = None) -> tuple[list[Item], list[dict[str, str]]]:
     """Return the items of ``files`` with their recorded answers, and the files by name and SHA-256.
 
     ``answer`` names the field of answers. BBQ: by default the one that ends in ``_pred_arc``. CrowS-Pairs: the stem of
     two columns (``sent_more_score``, ``sent_less_score``).
     """
-    if benchmark not in NAMES:
-        raise ConfigError(f"there is no benchmark {benchmark!r}; there are {', '.join(NAMES)}")
     readers = {"bbq": _bbq, "crows-pairs": _crows_pairs, "stereoset": _stereoset, "winobias": _winobias}
+    if benchmark not in readers:
+        raise ConfigError(f"there is no benchmark {benchmark!r}; there are {', '.join(readers)}")
     items = list(readers[benchmark](files, answer))
     if not items:
         raise DataFileError(f"{', '.join(map(str, files))}: no item of {benchmark} was found")
-    seen: set[str] = set()
-    for item in items:
-        if item.id in seen:
-            raise DataFileError(f"the item {item.id} is in the files twice; give each file once")
-        seen.add(item.id)
-    return items, [Source(str(path), reading.sha256(path)) for path in files]
+    if twice := next((name for name, n in Counter(item.id for item in items).items() if n > 1), None):
+        raise DataFileError(f"the item {twice} is in the files twice; give each file once")
+    return items, [{"file": str(path), "sha256": reading.sha256(path)} for path in files]
 
 
 def _text(path: Path) -> str:
-    try:
-        raw = reading.content(path, largest=LARGEST)
-        if path.suffix == ".gz":
-            with gzip.open(io.BytesIO(raw)) as packed:
-                raw = packed.read(LARGEST + 1)
-            if len(raw) > LARGEST:
-                raise reading.too_large(path, LARGEST)
-        return raw.decode("utf-8-sig")
-    except FileNotFoundError:
-        raise DataFileError(f"{path}: there is no such file.{reading.near_files(path)}") from None
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise DataFileError(f"{path}: cannot be read: {error}") from None
+    return row_files.decode(path, row_files.content(path, what="its files"))
 
 
 def _json(path: Path, text: str, line: int | None = None) -> object:
@@ -172,31 +146,31 @@ def _named(said: object, options: Sequence[str]) -> int | None:
 # -- CrowS-Pairs --------------------------------------------------------------------------------------------
 
 
+CROWS_PAIRS = ("sent_more", "sent_less", "stereo_antistereo", "bias_type")
+
+
 def _crows_pairs(files: Sequence[Path], answer: str | None) -> Iterator[Item]:
     stem = answer or "score"
     for path in files:
-        rows = csv.DictReader(io.StringIO(_text(path), newline=""))
-        columns = rows.fieldnames or ()
+        columns, rows = row_files.parse(path, _text(path))
         scores = [f"sent_more_{stem}", f"sent_less_{stem}"]
         if answer is not None and not set(scores) <= set(columns):
             raise ConfigError(f"{path}: no columns {' and '.join(scores)}; the columns are {', '.join(columns)}")
-        for n, row in enumerate(rows):
-            try:
-                more, less, direction = row["sent_more"], row["sent_less"], row["stereo_antistereo"]
-                category = row["bias_type"]
-            except KeyError as error:
-                raise _lacks(path, n + 2, error, "CrowS-Pairs") from None
+        for n, (line, cells) in enumerate(rows):
+            row = dict(zip(columns, cells, strict=True))
+            if lacking := [name for name in CROWS_PAIRS if name not in row]:
+                raise _lacks(path, line, repr(lacking[0]), "CrowS-Pairs")
             chosen = None
             if set(scores) <= set(columns):
-                values = [_number(path, n + 2, row[name]) for name in scores]
+                values = [_number(path, line, row[name]) for name in scores]
                 chosen = None if values[0] == values[1] else int(values[1] > values[0])
             yield Item(
                 id=row.get("") or str(n),
-                category=category,
-                condition=direction,
+                category=row["bias_type"],
+                condition=row["stereo_antistereo"],
                 cluster=row.get("") or str(n),
                 text="",
-                options=(more, less),
+                options=(row["sent_more"], row["sent_less"]),
                 stereotyped=0,
                 other=1,
                 chosen=chosen,
@@ -308,11 +282,9 @@ def _winobias(files: Sequence[Path], answer: str | None) -> Iterator[Item]:
             )
 
 
-def _recorded(path: Path, text: str, answer: str) -> Iterable[tuple[str, object]]:
-    out = []
+def _recorded(path: Path, text: str, answer: str) -> Iterator[tuple[str, object]]:
     for n, line in enumerate(text.splitlines(), 1):
         row = _json(path, line, n)
         if not isinstance(row, dict) or "sentence" not in row or answer not in row:
             raise DataFileError(f'{path}, line {n}: needs "sentence" and "{answer}"')
-        out.append((_fold(MARKED.sub(r"\1", str(row["sentence"]))), row[answer]))
-    return out
+        yield _fold(MARKED.sub(r"\1", str(row["sentence"]))), row[answer]

@@ -92,7 +92,8 @@ def read(paths: Sequence[Path], rows_at: str = "") -> Table:
     for column in columns.values():
         column += [None] * (total - len(column))
     if len(set(files)) > 1:
-        labels = _labels(set(files))
+        shared = os.path.commonpath([PurePosixPath(file).parent for file in set(files)])  # a folder of all
+        labels = {file: PurePosixPath(file).relative_to(shared).as_posix() for file in set(files)}
         columns.setdefault(FILE, [labels[file] for file in files])
     return Table(columns=columns, sources=tuple(sources))
 
@@ -168,13 +169,6 @@ def _stem(name: str) -> str:
     return plain.removesuffix(PurePosixPath(plain).suffix)
 
 
-def _labels(files: Iterable[str]) -> dict[str, str]:
-    """Return each path with its label: the path from the folder on that all have in common."""
-    folders = {file: PurePosixPath(file).parent for file in files}
-    shared = os.path.commonpath(folders.values())
-    return {file: PurePosixPath(file).relative_to(shared).as_posix() for file in folders}
-
-
 def _rows(path: Path, rows_at: str) -> Iterator[tuple[str, dict[str, str | None]]]:
     """Return the rows, each with the path of its file."""
     kind = _kind(path.name)
@@ -232,7 +226,10 @@ def _member(where: Path, raw: bytes, rows_at: str) -> Iterator[dict[str, str | N
     if len(text) > DOCUMENT:
         raise reading.too_large(where, DOCUMENT)
     try:
-        yield from (flat(known.slim(row)) for row in _found(from_json(text), rows_at))
+        document = from_json(text)
+        path = rows_at or known.path_of(document)
+        objects = known.rows(document, path) if path else _longest(document)
+        yield from (flat(known.slim(row)) for row in objects)
     except json.JSONDecodeError as error:
         raise DataFileError(f"{where}: not JSON: {error}") from None
 
@@ -253,11 +250,6 @@ def flat(value: Mapping[str, Any], *, before: str = "", depth: int = 0) -> dict[
         else:
             out[key] = json.dumps(inner, default=str)
     return out
-
-
-def _found(document: Json, rows_at: str) -> list[dict[str, Json]]:
-    path = rows_at or known.path_of(document)
-    return known.rows(document, path) if path else _longest(document)
 
 
 def _longest(value: Json) -> list[dict[str, Json]]:

@@ -37,7 +37,10 @@ def write(table: Table, roles: Roles, root: Path, references: Mapping[str, str] 
     """
     started, labels = datetime.now(UTC), roles.kind in ("label", "labels")
     imported = observe(table, roles, references)
-    studied = free_text.study(imported.table, imported.question, _terms(roles)) if roles.kind == "text" else None
+    # Of a run, the words that its dictionaries have for people: none of them may tell answers apart.
+    names = dictionaries.builtin() if roles.edits else ()
+    terms = [term.text for name in names for term in dictionaries.load(name).terms]
+    studied = free_text.study(imported.table, imported.question, terms) if roles.kind == "text" else None
     made = claims(imported.table, imported.question) if studied is None else list(studied.claims)
     sources = [dataclasses.asdict(source) for source in table.sources]
     plan = {"kind": KIND, "plan": roles.model_dump(mode="json"), "inputs": {"answers": sources}, "fingerprints": {}}
@@ -73,12 +76,6 @@ def write(table: Table, roles: Roles, root: Path, references: Mapping[str, str] 
         written = folder.run()
         folder.write_text(REPORT, html.write(build.document(written), written))
         return folder.path
-
-
-def _terms(roles: Roles) -> list[str]:
-    """Of a run, the words that its dictionaries have for people: none of them may tell answers apart."""
-    names = dictionaries.builtin() if roles.edits else ()
-    return [term.text for name in names for term in dictionaries.load(name).terms]
 
 
 def left_out(counted: Counted) -> Iterable[str]:
@@ -143,17 +140,13 @@ def _cautions(imported: Imported) -> Iterator[Caution]:
 
 
 def _vocabulary(imported: Imported, roles: Roles) -> dict[str, object]:
+    """What groups are called, where the attribute is one of ours, and the favourable label."""
     groups: dict[str, dict[str, str]] = {}
     for shape in imported.table.shapes.values:
         for attribute, _, group in shape.directions:
-            own = groups.setdefault(attribute, _labels(attribute))
-            own.setdefault(group, group)
+            if attribute not in groups:
+                own = dictionaries.load(attribute).groups.values() if attribute in dictionaries.builtin() else ()
+                groups[attribute] = {one.name: one.label for one in own}
+            groups[attribute].setdefault(group, group)
     favourable = next(iter(roles.favourable), None) if roles.kind in ("label", "labels") else None
     return {"favourable": favourable, "attributes": sorted(groups), "groups": groups}
-
-
-def _labels(attribute: str) -> dict[str, str]:
-    """Group → what it is called, where the attribute is one of ours."""
-    if attribute not in dictionaries.builtin():
-        return {}
-    return {group.name: group.label for group in dictionaries.load(attribute).groups.values()}

@@ -162,19 +162,18 @@ def about(table: Table, roles: Roles, answer: str, settings: Mapping[str, object
 
 def with_favourable(table: Table, roles: Roles, favourable: Sequence[str]) -> Roles:
     """Return roles with ``favourable`` as the table spells it; `UnknownValue` where no answer is that label."""
-    there = {fold(label): label for label in _labels(table, roles)} if favourable else {}
+    if not favourable:
+        return roles
+    labels = roles.labels
+    if roles.kind in ("label", "labels") and not labels:
+        columns = divided(table, roles.parts).columns
+        column = [v for name in (*roles.wide, roles.answer) for v in columns.get(name, ())]
+        labels = readings.labels_of(column, roles.kind, roles.field).labels
+        labels += roles.favourable if roles.edits else ()
+    there = {fold(label): label for label in labels}
     if unknown := [v for v in favourable if fold(v) not in there]:
         raise UnknownValue("--favourable", unknown[0], "answer", there.values())
-    return roles.model_copy(update={"favourable": tuple(there[fold(v)] for v in favourable)}) if favourable else roles
-
-
-def _labels(table: Table, roles: Roles) -> Iterable[str]:
-    """Return the labels of the column of answers; none where it has numbers or texts."""
-    if roles.kind not in ("label", "labels") or roles.labels:
-        return roles.labels
-    columns = divided(table, roles.parts).columns
-    column = [v for name in (*roles.wide, roles.answer) for v in columns.get(name, ())]
-    return (*readings.labels_of(column, roles.kind, roles.field).labels, *(roles.favourable if roles.edits else ()))
+    return roles.model_copy(update={"favourable": tuple(there[fold(v)] for v in favourable)})
 
 
 def _plain(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import jsonpath
@@ -83,14 +83,9 @@ def said_last(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _named(value: Json) -> Json:
     """A list of ``{"key", "value"}`` as an object; anything else as it is."""
-    if not isinstance(value, list) or not value:
-        return value
-    pairs = dict(_pairs(value))
-    return pairs if len(pairs) == len(value) else value
-
-
-def _pairs(values: list[Json]) -> Iterator[tuple[str, Json]]:
-    for one in values:
+    pairs: dict[str, Json] = {}
+    for one in value if isinstance(value, list) else ():
         if isinstance(one, dict) and one.keys() == {"key", "value"} and isinstance(one["key"], str):
             inner = one["value"]
-            yield one["key"], next(iter(inner.values()), None) if isinstance(inner, dict) else inner
+            pairs[one["key"]] = next(iter(inner.values()), None) if isinstance(inner, dict) else inner
+    return pairs if isinstance(value, list) and value and len(pairs) == len(value) else value

@@ -4,41 +4,41 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+import msgspec
+from pydantic import BaseModel, BeforeValidator, Field
 
 from auditor.contrib.imports.answer_files import Table
-from auditor.core.errors import ConfigError, UnknownValue
+from auditor.core.errors import ConfigError, DataFileError, UnknownValue
 from auditor.core.typed_files import load_toml
 
 Names = Annotated[tuple[str, ...], BeforeValidator(lambda v: (v,) if isinstance(v, str) else v)]
 Kind = Literal["label", "labels", "number", "words", "matches", "text"]
+T = TypeVar("T")
 BESIDE = ".import.toml"  # what stands beside a table of answers that a run was written to
 
 
-class Arm(BaseModel):
+class Arm(BaseModel, frozen=True, extra="forbid"):
     """The column that says what a version is for; every other value is an edited one."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     column: str
     original: Names = ()
     placebo: Names = ()
 
 
-class Long(BaseModel):
+class Long(BaseModel, frozen=True, extra="forbid"):
     """Two columns for all attributes: the one names the attribute, the other its group."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     attribute: str
     group: str
 
 
-class Roles(BaseModel):
+class Roles(BaseModel, frozen=True, extra="forbid"):
     """The roles of the columns of a table in which one row is one answer."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     text: Names = Field(min_length=1)  # columns that together name the source text
     answer: str  # the column of answers; ``kind`` says what is taken of them
     kind: Kind = "label"  # the label, labels, the number, the text, how many words, or how many matches of ``pattern``
@@ -78,20 +78,12 @@ class Roles(BaseModel):
 
     def columns(self) -> list[str]:
         """Every column that is named, once."""
-        many = [
-            *self.text,
-            self.answer,
-            *self.groups.values(),
-            *self.original.values(),
-            *self.where,
-            *self.model,
-            *self.format,
-        ]
+        several = self.groups.values(), self.original.values(), self.where, self.model, self.format
         one = [self.source, self.replicate, self.gold, self.word]
         one += [self.status, self.score, self.edits, self.place, self.version]
         one += [self.long.attribute, self.long.group] if self.long else []
         one += [self.arm.column] if self.arm else []
-        return list(dict.fromkeys(name for name in (*many, *one) if name))
+        return list(dict.fromkeys(name for name in (*self.text, self.answer, *chain(*several), *one) if name))
 
     def check(self, table: Table) -> None:
         """Refuse columns and values that the table lacks, and roles that leave nothing to compare.
@@ -156,13 +148,11 @@ def spelled(values: Iterable[str], named: Iterable[str] = ()) -> dict[str, str]:
     return {value: value if value in named else best[fold(value)] for value in count}
 
 
-def kind_of(word: str) -> Kind:
-    """Return ``word`` as a kind of answers; `UnknownValue` where there is none such."""
-    kinds: tuple[Kind, ...] = get_args(Kind)
-    for kind in kinds:
-        if kind == word:
-            return kind
-    raise UnknownValue("--kind", word, "kind of answers", kinds)
+def kind_of(word: str) -> str:
+    """Return ``word``, a kind of answers; `UnknownValue` where there is none such."""
+    if word not in get_args(Kind):
+        raise UnknownValue("--kind", word, "kind of answers", get_args(Kind))
+    return word
 
 
 def number(value: str) -> float | None:
@@ -172,6 +162,14 @@ def number(value: str) -> float | None:
     except ValueError:
         return None
     return read if abs(read) < float("inf") else None
+
+
+def decoded(written: str, kind: type[T], what: str) -> T:
+    """The value that a field of a table of a run holds as JSON."""
+    try:
+        return msgspec.json.decode(written, type=kind)
+    except msgspec.DecodeError as error:
+        raise DataFileError(f"not {what}: {written[:60]!r} ({error})") from None
 
 
 def load(path: Path) -> Roles:

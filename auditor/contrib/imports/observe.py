@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
-
-import msgspec
+from typing import NamedTuple
 
 from auditor.contrib.imports.answer_files import Table, divided
-from auditor.contrib.imports.mapping import Arm as ArmColumn
-from auditor.contrib.imports.mapping import Roles, number
-from auditor.contrib.imports.tidy import Tidy, tidied
+from auditor.contrib.imports.mapping import Roles, decoded, number
+from auditor.contrib.imports.tidy import tidied
 from auditor.core.errors import DataFileError, UnknownValue
-from auditor.core.types import Answer, AnswerStatus, Edit
+from auditor.core.types import Answer, Edit
 from auditor.measure.claims import Question
 from auditor.measure.observations import STATUS, Arm, Observations, Shape, shape_of
 
 WRITTEN = "as written"  # the group of a text that is not known to name any
 UNIT = "points"
 MOST_LABELS = 12  # that are compared where no label is good to get
-T = TypeVar("T")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -90,12 +86,13 @@ def observe(table: Table, roles: Roles, references: Mapping[str, str] | None = N
     Raises `ConfigError` or `UnknownValue` where a column or a value is missing or nothing says who is compared,
     `DataFileError` where no row is left.
     """
-    tidy = tidied(divided(table, roles.parts), roles)
-    table, roles = tidy.table, tidy.roles
+    table, roles, read = tidied(divided(table, roles.parts), roles)
     counted = Counted(rows=len(table))
-    rows = _distinct(_rows(tidy, counted), counted)
+    rows = _distinct(_rows(table, roles, read, counted), counted)
     if not rows:
-        raise DataFileError(f"no row of {table.sources[0].file} counts: {_lost(counted)}")
+        lost = {k: v for k, v in dataclasses.asdict(counted).items() if isinstance(v, int) and v and k != "rows"}
+        why = ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in lost.items()) or "the table is empty"
+        raise DataFileError(f"no row of {table.sources[0].file} counts: {why}")
     counted.used = len(rows)
     own = {row.text: dict(row.before or row.groups) for row in rows if row.before or row.arm == Arm.ORIGINAL}
     versions = _versions(rows, own)
@@ -133,8 +130,7 @@ def _check_groups(observations: Observations, references: Mapping[str, str]) -> 
             raise UnknownValue("reference", group, f"group of {attribute}", sorted(known[attribute]))
 
 
-def _rows(tidy: Tidy, counted: Counted) -> Iterator[Row]:
-    table, roles = tidy.table, tidy.roles
+def _rows(table: Table, roles: Roles, read: Sequence[Answer], counted: Counted) -> Iterator[Row]:
     columns = table.columns
     shapes: dict[str, Shape] = {}
 
@@ -152,8 +148,9 @@ def _rows(tidy: Tidy, counted: Counted) -> Iterator[Row]:
         arm = None
         if roles.arm is not None:
             said = columns[roles.arm.column][n]
-            arm = _arm(said, roles.arm)
-            if arm == Arm.PLACEBO:
+            arm = Arm.ORIGINAL if (said or "") in roles.arm.original else Arm.EDITED
+            if arm == Arm.EDITED and said in roles.arm.placebo:
+                arm = Arm.PLACEBO
                 label = f"{said} {(columns[roles.long.group][n] or '') if roles.long else ''}"
         groups, unmarked = _groups(columns, roles, n, arm)
         if unmarked and not groups and arm is None:
@@ -162,12 +159,12 @@ def _rows(tidy: Tidy, counted: Counted) -> Iterator[Row]:
             counted.no_group += 1
             continue
         raw = columns[roles.answer][n]
-        answer = _answer(columns, roles, n) if tidy.answers is None else _of_status(tidy.answers[n], columns, roles, n)
+        answer = _of_status(read[n], columns, roles, n)
         counted.empty += raw is None and answer.status == "unparsed"
         counted.unreadable += raw is not None and answer.status == "unparsed"
         edits = columns[roles.edits][n] if roles.edits else None
         if edits is not None and edits not in shapes:
-            shapes[edits] = shape_of(_decoded(edits, tuple[Edit, ...], "the edits of a version"))
+            shapes[edits] = shape_of(decoded(edits, tuple[Edit, ...], "the edits of a version"))
         yield Row(
             text=name(roles.text, n, "text"),
             arm=arm,
@@ -184,10 +181,6 @@ def _rows(tidy: Tidy, counted: Counted) -> Iterator[Row]:
             raw=raw,
             answer=answer,
         )
-
-
-def _arm(said: str | None, known: ArmColumn) -> Arm:
-    return Arm.ORIGINAL if (said or "") in known.original else Arm.PLACEBO if said in known.placebo else Arm.EDITED
 
 
 def _groups(
@@ -222,17 +215,6 @@ def _of_status(answer: Answer, columns: Mapping[str, list[str | None]], roles: R
     return answer if score is None or answer.status != "ok" else dataclasses.replace(answer, number=score)
 
 
-def _answer(columns: Mapping[str, list[str | None]], roles: Roles, n: int) -> Answer:
-    """Return the answer of a row that a run wrote: nothing is read."""
-    raw = columns[roles.answer][n]
-    status: AnswerStatus = "unparsed" if raw is None else "ok"
-    if roles.kind == "labels" and raw is not None:
-        value: str | tuple[str, ...] | float | None = _decoded(raw, tuple[str, ...], "a list of labels")
-    else:
-        value = number(raw) if roles.kind == "number" and raw is not None else raw
-    return _of_status(Answer(status="unparsed" if value is None else status, value=value), columns, roles, n)
-
-
 def _distinct(rows: Iterator[Row], counted: Counted) -> list[Row]:
     """Rows without those that say again, or otherwise, what another has said of the same replicate."""
     seen: dict[tuple[object, ...], Answer] = {}
@@ -248,13 +230,6 @@ def _distinct(rows: Iterator[Row], counted: Counted) -> list[Row]:
             seen[key] = row.answer
         kept.append(row)
     return kept
-
-
-def _decoded(written: str, kind: type[T], what: str) -> T:
-    try:
-        return msgspec.json.decode(written, type=kind)
-    except msgspec.DecodeError as error:
-        raise DataFileError(f"not {what}: {written[:60]!r} ({error})") from None
 
 
 def _sources(rows: Iterable[Row]) -> dict[str, str]:
@@ -363,8 +338,3 @@ def _most_frequent(table: Observations) -> tuple[str, ...]:
     for code, value in enumerate(table.labels.values):
         counts.update(dict.fromkeys(value if isinstance(value, tuple) else (), codes[code]))
     return tuple(sorted(label for label, _ in counts.most_common(MOST_LABELS)))
-
-
-def _lost(counted: Counted) -> str:
-    lost = {k: v for k, v in dataclasses.asdict(counted).items() if isinstance(v, int) and v and k != "rows"}
-    return ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in lost.items()) or "the table is empty"

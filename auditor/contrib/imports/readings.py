@@ -37,13 +37,12 @@ def reader(kind: str, labels: Sequence[str] = (), field: str | None = None, top:
     ``field`` is the key of JSON answers, ``top`` the highest score.
     """
     plain = kinds.of(KINDS[kind])
-    made = plain.reader(
+    return plain.reader(
         names={normalise(label): label for label in labels},
         keys=_keys(plain.keys, field),
         markers=(*plain.markers, *MARKERS),
         scale=None if top is None else (float("-inf"), top),
     )
-    return made
 
 
 def _keys(usual: Sequence[str], field: str | None) -> tuple[str, ...]:
@@ -154,13 +153,9 @@ def reading(answers: Iterable[str], kind: str, labels: Sequence[str], field: str
     out = {}
     for raw in answers:
         label = exact.get(fold(raw))
-        out[raw] = one.read(_literal(raw)) if label is None else Answer(status="ok", value=label)
+        quoted = re.sub(r"(:\s*)(true|false)(?=\s*[,}])", r'\1"\2"', raw)  # of JSON: labels are texts
+        out[raw] = one.read(quoted) if label is None else Answer(status="ok", value=label)
     return out
-
-
-def _literal(raw: str) -> str:
-    """Return ``raw`` with true and false of JSON as texts: labels are texts."""
-    return re.sub(r"(:\s*)(true|false)(?=\s*[,}])", r'\1"\2"', raw)
 
 
 def numbers(column: Column, field: str | None = None) -> dict[str, Answer]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from auditor.contrib.imports import readings
 from auditor.contrib.imports.answer_files import Column, Table
-from auditor.contrib.imports.mapping import Roles, fold, missing, spelled
+from auditor.contrib.imports.mapping import Roles, decoded, fold, missing, number, spelled
 from auditor.core.errors import ConfigError, UnknownValue
 from auditor.core.shown import inline, quoted
 from auditor.core.types import Answer
@@ -19,35 +18,37 @@ SHOWN = 80  # characters of an answer in a message
 ABOUT = ("model", "format", "replicate")  # what a column of answers may be about besides groups
 
 
-@dataclass(frozen=True, slots=True)
-class Tidy:
-    """A table with the roles as they are now, and the answer of each row; None where a run wrote the table."""
-
-    table: Table
-    roles: Roles
-    answers: tuple[Answer, ...] | None = None
-
-
-def tidied(table: Table, roles: Roles) -> Tidy:
-    """Return ``table`` with one column of answers, which are read, and one spelling for each group."""
+def tidied(table: Table, roles: Roles) -> tuple[Table, Roles, tuple[Answer, ...]]:
+    """Return a table with one spelling for each group, its roles as they are then, and the answer of each row."""
     if roles.wide:
         table, roles = _long(table, roles)
     roles.check(table)
     if roles.edits is not None:  # a table that a run was written to: nothing is guessed
-        return Tidy(table, roles)
+        return table, roles, tuple(_written(v, roles) for v in table.columns[roles.answer])
     columns = dict(table.columns)
     longs = (roles.long.attribute, roles.long.group) if roles.long else ()
     for name in {*roles.groups.values(), *longs, *roles.original.values()} & set(columns):
-        kept = {*_arms(roles, name), *(v for values in roles.unmarked.values() for v in values)}
+        arms = (*roles.arm.original, *roles.arm.placebo) if roles.arm and roles.arm.column == name else ()
+        kept = {*arms, *(v for values in roles.unmarked.values() for v in values)}
         values = [None if missing(v) and v not in kept else v for v in columns[name]]
         named = [*roles.references.values(), *roles.split.get(name, ()), *kept]
         spelling = spelled(filter(None, values), named)
         columns[name] = [v and spelling[v] for v in values]
     columns[roles.answer] = [None if missing(v) else v for v in columns[roles.answer]]
-    return Tidy(Table(columns=columns, sources=table.sources), roles, _read(columns, roles))
+    return Table(columns=columns, sources=table.sources), roles, _read(columns, roles)
 
 
 EMPTY = Answer(status="unparsed", reason="empty")
+
+
+def _written(raw: str | None, roles: Roles) -> Answer:
+    """Return an answer that a run wrote."""
+    value: str | tuple[str, ...] | float | None = raw
+    if raw is not None and roles.kind == "labels":
+        value = decoded(raw, tuple[str, ...], "a list of labels")
+    elif raw is not None and roles.kind == "number":
+        value = number(raw)
+    return Answer(status="unparsed" if value is None else "ok", value=value)
 
 
 def _read(columns: Mapping[str, Column], roles: Roles) -> tuple[Answer, ...]:
@@ -105,10 +106,6 @@ def _counted(raw: str, roles: Roles) -> Answer:
         return Answer(status="unparsed", reason=str(error))
     n = len(text.split() if roles.kind == "words" else re.findall(roles.pattern, text, re.IGNORECASE))
     return Answer(status="ok", value=float(n))
-
-
-def _arms(roles: Roles, name: str) -> tuple[str, ...]:
-    return (*roles.arm.original, *roles.arm.placebo) if roles.arm and roles.arm.column == name else ()
 
 
 def _long(table: Table, roles: Roles) -> tuple[Table, Roles]:

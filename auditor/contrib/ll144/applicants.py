@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -50,39 +50,25 @@ class Cell:
     x: int | None
 
 
-def read_people(
-    path: Path,
-    categories: CategoryMap,
-    *,
-    sex: str,
-    race: str,
-    ethnicity: str | None = None,
-    selected: str | None = None,
-    score: str | None = None,
-    group: str | None = None,
-) -> tuple[list[Person], Source]:
-    """Read one applicant from each line."""
-    options = {"sex": sex, "race": race, "ethnicity": ethnicity, "selected": selected, "score": score, "group": group}
-    wanted = [(f"--{option}", name) for option, name in options.items() if name is not None]
+def read_people(path: Path, categories: CategoryMap, columns: Mapping[str, str | None]) -> tuple[list[Person], Source]:
+    """Read one applicant from each line; of ``columns`` (`Settings.columns`), sex and race are named."""
+    named = {option: name for option, name in columns.items() if name is not None}
     raw = row_files.content(path)
     people: list[Person] = []
     unmapped: Counter[tuple[str, str]] = Counter()
-    for line, row in _rows(path, raw, wanted):
-        of_sex = categories.find_sex(row[sex])
-        of_race = categories.find_race(row[race], row[ethnicity] if ethnicity else None)
-        if of_sex.unmapped:
-            unmapped[sex, row[sex]] += 1
-        if of_race.unmapped:
-            both = f"{row[race]} / {row[ethnicity]}" if ethnicity else row[race]
-            unmapped[race, both] += 1
+    for line, row in _rows(path, raw, [(f"--{option}", name) for option, name in named.items()]):
+        said = {option: row[name] for option, name in named.items()}
+        sex, race = categories.find_sex(said["sex"]), categories.find_race(said["race"], said.get("ethnicity"))
+        if sex.unmapped:
+            unmapped[named["sex"], said["sex"]] += 1
+        if race.unmapped:
+            unmapped[named["race"], " / ".join(said[name] for name in ("race", "ethnicity") if name in said)] += 1
         outcome = None
-        if selected:
-            outcome = _yes_or_no(path, line, selected, row[selected])
-        elif score:
-            outcome = _number(path, line, score, row[score])
-        people.append(
-            Person(sex=of_sex.category, race=of_race.category, outcome=outcome, group=row[group] if group else None)
-        )
+        if "selected" in said:
+            outcome = _yes_or_no(path, line, named["selected"], said["selected"])
+        elif "score" in said:
+            outcome = _number(path, line, named["score"], said["score"])
+        people.append(Person(sex=sex.category, race=race.category, outcome=outcome, group=said.get("group")))
     return people, _source(path, raw, len(people), unmapped)
 
 

@@ -10,13 +10,14 @@ from auditor.contrib.ll144.applicants import ALL, Cell, Person
 from auditor.contrib.ll144.categories import RACES, SEXES
 from auditor.measure.impact import Count, ImpactTable, impact_ratio, table
 
-NAMES = ("sex", "race_ethnicity", "intersectional")
-INTERSECTIONS = tuple((s, r) for r in RACES for s in SEXES)
-
 
 def label(sex: str, race: str) -> str:
     """Name an intersectional cell: ``Asian / Female``."""
     return f"{race} / {sex}"
+
+
+# The tables, with their categories.
+TABLES = {"sex": SEXES, "race_ethnicity": RACES, "intersectional": tuple(label(s, r) for r in RACES for s in SEXES)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +66,7 @@ def breakdown(
     Totals (`ALL`) replace sums of cells in their table. With ``partly_known`` a person with one unknown attribute
     counts in the table of the other; otherwise such people are in no table, as in the rule's example.
     """
-    counts = {name: _counts(cells, name, partly_known) for name in NAMES}
+    counts = {name: _counts(cells, name, partly_known) for name in TABLES}
     tables = {n: table(c, excluded=excluded) for n, c in counts.items()}
     unknown = [c for c in cells if None in (c.sex, c.race)]
     bounds, reason = _bounds(cells, tables, counts, partly_known)
@@ -89,12 +90,6 @@ def place_of(cell: Cell, name: str) -> str | None:
     return label(cell.sex, cell.race) if cell.sex and cell.race else None
 
 
-def _categories(name: str) -> tuple[str, ...]:
-    if name == "intersectional":
-        return tuple(label(*pair) for pair in INTERSECTIONS)
-    return SEXES if name == "sex" else RACES
-
-
 def _is_total(cell: Cell, name: str) -> bool:
     return (cell.race if name == "sex" else cell.sex) == ALL and name != "intersectional"
 
@@ -102,7 +97,7 @@ def _is_total(cell: Cell, name: str) -> bool:
 def _counts(cells: Sequence[Cell], name: str, partly_known: bool) -> list[Count]:
     totals = [c for c in cells if _is_total(c, name) and place_of(c, name) not in (None, ALL)]
     used = totals or [c for c in cells if ALL not in (c.sex, c.race) and _counted(c, name, partly_known)]
-    sums = dict.fromkeys(_categories(name), (0, 0))
+    sums = dict.fromkeys(TABLES[name], (0, 0))
     for cell in used:
         place = place_of(cell, name)
         assert place is not None
@@ -153,7 +148,7 @@ def _bounds(
     if any(c.x is None for c in unknown):
         return [], "the outcomes of people of unknown category are not given"
     bounds = []
-    for name in NAMES:
+    for name in TABLES:
         free = _free(unknown, name, partly_known, any(_is_total(c, name) for c in cells))
         by_name = {c.category: c for c in counts[name]}
         reference = tables[name].reference
@@ -181,7 +176,7 @@ def _free(
             place = place_of(cell, name)
             if place is not None and (partly_known or totals):
                 continue  # counted already
-            where = _categories(name) if place is None else (place,)
+            where = TABLES[name] if place is None else (place,)
         free.append((where, cell.n, cell.x or 0))
     return free
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from fractions import Fraction
 from itertools import compress
 from typing import Any
@@ -13,10 +14,11 @@ from auditor.contrib.ll144.breakdowns import Bound, Breakdown, breakdown, tally
 from auditor.contrib.ll144.decisions import STATED
 from auditor.contrib.ll144.decisions import Settings as Settings
 from auditor.core.errors import ConfigError
-from auditor.measure.impact import ImpactTable, MedianRule, Row, median_rule, ratio_text, round_half_up
+from auditor.measure.impact import Row, median_rule, ratio_text, round_half_up
 
 SCHEMA_VERSION = "1.0"
 TIES = Fraction(1, 10)
+FACTS = ("n", "x", "reference", "excluded_reference", "steady_reference", "omnibus_p")  # of an `ImpactTable`
 
 
 def from_people(people: Sequence[Person], source: Source, settings: Settings, *, mode: str) -> dict[str, Any]:
@@ -29,7 +31,8 @@ def from_people(people: Sequence[Person], source: Source, settings: Settings, *,
             raise ConfigError("nobody in the data has an outcome: the column is empty in every line")
     rule, hits = None, [mode != "classification" and bool(p.outcome) for p in people]
     if mode == "scoring":
-        every = [p for p in people if settings.unknown_in_median or _in_tables(p, settings)] or people
+        known = any if settings.partly_known else all
+        every = [p for p in people if settings.unknown_in_median or known((p.sex, p.race))] or people
         rule = median_rule([p.outcome for p in every if p.outcome is not None])
         hits = [p.outcome is not None and p.outcome > rule.median for p in people]
     parts: dict[str, Breakdown] = {}
@@ -43,10 +46,22 @@ def from_people(people: Sequence[Person], source: Source, settings: Settings, *,
     record = _record(mode, source, settings, _compute(tally(people, hits), settings), parts)
     record["data"]["without_outcome"] = without
     if rule is not None:
-        record["ll144"] |= _median(rule, known=not settings.unknown_in_median)
-        record["ll144"] |= {"overall_rate": rule.above / rule.n, "tie_share": rule.tied / rule.n}
-        record["ll144"]["tie_count"] = f"{rule.tied}/{rule.n}"
-        record["warnings"] += _ties(rule)
+        record["ll144"] |= {
+            "median": float(rule.median),
+            "median_population": "all" if settings.unknown_in_median else "known",
+            "median_n": rule.n,
+            "overall_count": f"{rule.above}/{rule.n}",
+            "overall_rate": rule.above / rule.n,
+            "tie_share": rule.tied / rule.n,
+            "tie_count": f"{rule.tied}/{rule.n}",
+        }
+        if Fraction(rule.tied, rule.n) > TIES:
+            tied, above = Fraction(100 * rule.tied, rule.n), Fraction(100 * rule.above, rule.n)
+            record["warnings"].append(
+                f"{round_half_up(tied, 1)} % of the scores are tied at the median; only strictly higher scores "
+                f"count, so the overall scoring rate is {round_half_up(above, 1)} %, not about half. The ratios "
+                "depend on where the scale has its steps."
+            )
     return record
 
 
@@ -63,31 +78,6 @@ def from_counts(cells: Sequence[Cell], source: Source, settings: Settings, *, mo
 
 def _compute(cells: Sequence[Cell], settings: Settings) -> Breakdown:
     return breakdown(cells, excluded=settings.excluded, partly_known=settings.partly_known)
-
-
-def _in_tables(person: Person, settings: Settings) -> bool:
-    known = (person.sex is not None, person.race is not None)
-    return any(known) if settings.partly_known else all(known)
-
-
-def _median(rule: MedianRule, *, known: bool) -> dict[str, object]:
-    return {
-        "median": float(rule.median),
-        "median_population": "known" if known else "all",
-        "median_n": rule.n,
-        "overall_count": f"{rule.above}/{rule.n}",
-    }
-
-
-def _ties(rule: MedianRule) -> list[str]:
-    if Fraction(rule.tied, rule.n) <= TIES:
-        return []
-    tied, above = Fraction(100 * rule.tied, rule.n), Fraction(100 * rule.above, rule.n)
-    return [
-        f"{round_half_up(tied, 1)} % of the scores are tied at the median; only strictly higher scores "
-        f"count, so the overall scoring rate is {round_half_up(above, 1)} %, not about half. The ratios "
-        "depend on where the scale has its steps."
-    ]
 
 
 def _record(
@@ -170,20 +160,14 @@ def _pool(part: Breakdown) -> dict[str, Any]:
     """Return the tables of all people, or of a group."""
     return {
         "unknown_count": part.unknown,
-        "tables": {name: _table(t) for name, t in part.tables.items()},
-        "table_facts": {name: _facts(t) for name, t in part.tables.items()},
+        "tables": {name: [_row(row) for row in t.rows] for name, t in part.tables.items()},
+        "table_facts": {
+            name: {fact: getattr(t, fact) for fact in FACTS} | {"ir_ci_method": t.interval_method}
+            for name, t in part.tables.items()
+        },
         "unknown_bounds": [_bound(b) for b in part.bounds],
         "unknown_bounds_reason": part.bounds_reason,
     }
-
-
-def _table(table: ImpactTable) -> list[dict[str, Any]]:
-    return [_row(row) for row in table.rows]
-
-
-def _facts(table: ImpactTable) -> dict[str, object]:
-    names = ("n", "x", "reference", "excluded_reference", "steady_reference", "omnibus_p")
-    return {name: getattr(table, name) for name in names} | {"ir_ci_method": table.interval_method}
 
 
 def _row(row: Row) -> dict[str, Any]:
@@ -214,11 +198,5 @@ def _row(row: Row) -> dict[str, Any]:
 
 
 def _bound(bound: Bound) -> dict[str, object]:
-    ends = {"low": bound.low, "high": bound.high}
-    return {
-        "table": bound.table,
-        "category": bound.category,
-        "reference": bound.reference,
-        **{name: float(end) for name, end in ends.items()},
-        **{f"{name}_text": ratio_text(end, 2) for name, end in ends.items()},
-    }
+    texts = {"low_text": ratio_text(bound.low, 2), "high_text": ratio_text(bound.high, 2)}
+    return {**asdict(bound), "low": float(bound.low), "high": float(bound.high), **texts}
