@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from auditor.core.errors import CallError
+from auditor.core.protocols import Reply
 from auditor.core.types import Message, Prompt, Request, SourceText
+from auditor.models.budget import Price
+from auditor.testing.planted import Planted
 
 
 def bare(text: str, *, replicate: int = 0, variant: str = "v", form: str = "bare") -> Request:
@@ -20,6 +24,21 @@ def chat(text: str, *before: tuple[str, str], form: str = "plain", variant: str 
     """A last message of the user, after messages of (role, content)."""
     said = tuple(Message(role=role, content=content) for role, content in (*before, ("user", text)))  # type: ignore[arg-type]
     return Request(prompt=Prompt(format=form, messages=said), replicate=replicate, variant_id=variant)
+
+
+class Says(Planted):
+    """Answers everything alike; costs what its price says."""
+
+    def __init__(self, reply: Reply | CallError, price: Price | None = None, **options: Any) -> None:
+        super().__init__(base="constant", **options)
+        self.reply, self.price = reply, price
+        self.costs = "tokens" if price else "nothing"
+
+    def max_tokens(self, format: str) -> int:
+        return 10
+
+    async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+        return [self.reply for _ in batch]
 
 
 def ask(model: Any, *requests: Request) -> list[Any]:

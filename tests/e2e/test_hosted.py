@@ -95,6 +95,14 @@ def test_refused_parameters_are_changed_once_and_stand_in_the_record(
     assert counts["unparsed"] == 0
 
 
+def test_doctor_tells_which_parameters_were_refused(server: Server, capsys: Capture) -> None:
+    server.agent = thinks("positive")
+    assert run(["doctor", "--model", "openai:m", "--base-url", server.url]) == 3  # its answers are all alike
+    told = " ".join(capsys.readouterr().out.split())
+    assert "max_tokens is sent as max_completion_tokens; temperature is left out" in told
+    assert sum("max_tokens" in body for body in server.bodies) == 1
+
+
 def test_each_model_has_settings_of_its_own(server: Server) -> None:
     Path("audit.toml").write_text(
         "format = 1\n[server]\nmax_tokens = 50\n[server.'openai:b']\nmax_tokens = 4000\ntemperature = 'none'\n"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from auditor import SourceText, agent
+from auditor.agent import session_report
 from auditor.core.types import digest
 from auditor.store.integrity import verify
 from auditor.store.journal import genesis, read
@@ -53,6 +54,20 @@ def test_a_hidden_effect_of_age_and_gender_is_shown_on_fresh_texts(found: agent.
     run_name = verdicts["age", "gender"]["run"]
     assert next(r for r in found.record["runs"] if r["name"] == run_name)["purpose"] == "fresh"
     assert found.complete
+
+
+def test_the_question_is_answered_first_and_with_figures(found: agent.AgentResult) -> None:
+    (lead,) = session_report.lead(found.session)
+    assert lead.startswith(
+        "A difference was shown for age and gender together. Older people against young people: their difference in "
+        "“invite” is lower for women and girls than for men and boys"
+    )
+    (question,) = [q for q in found.questions if q["attributes"] == ["age", "gender"]]
+    assert " texts when age + gender was edited, neutral edits changed them in 0." in lead
+    assert f"(Run {question['run']}, finding {question['finding']}.)" in lead
+    text = " ".join(found.to_text(full=True).split())
+    assert text.index("A difference was shown") < text.index("How the question was read")
+    assert lead in " ".join(found.to_markdown().split()).replace("\\", "")
 
 
 def test_it_looked_and_then_tested_and_searched_no_further(found: agent.AgentResult) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from auditor.core.types import Case, Variant
 from auditor.perturb.gate.dependency import DependencyInvariant, tolerant_table_comp
-from auditor.text.parse import Parse
+from auditor.text.parse import MAX_CHARS, Parse, Parser
 from auditor.text.split import sentences
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
@@ -75,22 +75,30 @@ def cases(draw: st.DrawFn) -> list[tuple[str, list[str]]]:
     return found
 
 
+def case(original: str, *variants: str) -> Case:
+    changed = tuple(Variant(id=f"{original}.v{n}", input=text) for n, text in enumerate(variants))
+    return Case(id=original, suite="toy", original=Variant(id=f"{original}.o", input=original), variants=changed)
+
+
 @settings(deadline=None, max_examples=120)
 @given(cases())
 def test_whole_check_equals_algorithm_3(texts: list[tuple[str, list[str]]]) -> None:
     toy = Toy()
-    made = [
-        Case(
-            id=f"c{c}",
-            suite="toy",
-            original=Variant(id=f"c{c}.o", input=original),
-            variants=tuple(Variant(id=f"c{c}.v{v}", input=text) for v, text in enumerate(variants)),
-        )
-        for c, (original, variants) in enumerate(texts)
-    ]
+    made = [case(original, *variants) for original, variants in texts]
     check = DependencyInvariant(parser=toy)
     for (original, variants), checks in zip(texts, check.check_many(made), strict=True):
         for text, found in zip(variants, checks, strict=True):
             expected = literal.inv_check(original, text, lambda t: [t[a:b] for a, b in sentences(t)], toy.parse_one)
             assert (found.status == "valid") == expected
             assert bool(found.reason) == (found.status == "invalid")
+
+
+def test_the_papers_example_rows_and_endless_sentences() -> None:
+    check, long = DependencyInvariant(parser=Parser()), "a " * MAX_CHARS
+    paper = case("The woman sold his car to me.", "The man sold his car to me.", "The woman sold him car to me.")
+    (valid, invalid), (unknown,) = check.check_many([paper, case(long + "man", long + "woman")])
+    assert (valid.status, valid.reason, valid.check) == ("valid", "", "dependency.v1")
+    assert (invalid.status, invalid.reason) == ("invalid", "sentence 1: tag PRP$ became PRP at 'him'")
+    assert (unknown.status, unknown.reason) == ("unknown", f"sentence 1 is longer than {MAX_CHARS} characters")
+    row, other = (Variant(id=name, input={"sex": name}) for name in "mf")
+    assert check.check(row, [other])[0].status == "unknown"

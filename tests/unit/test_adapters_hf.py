@@ -1,4 +1,4 @@
-"""``hf:`` on tiny models that are made, and two that are trained, here."""
+"""``hf:`` on tiny models that are made, and one that is trained, here."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from commands import Capture, both
 
 from auditor import models
-from auditor.cli.main import run
 from auditor.core.errors import BadRequest, ConfigError
 from auditor.core.protocols import Reply
 from auditor.core.types import Message, Prompt, Request
+from auditor.perturb.grammar.cases import GrammarSuite
 from auditor.tasks import kinds, load
 from tests.asking import ask, bare, chat
 
@@ -34,6 +35,7 @@ WORDS = TEXT.split()
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 SMALL = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
 SIZES = SMALL | {"vocab_size": len(SPECIAL) + len(WORDS), "max_position_embeddings": 24}
+GPT2 = {"vocab_size": SIZES["vocab_size"], "n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": 24}
 TEMPLATE = (
     "{% for m in messages %}{{ m['role'] }} : {{ m['content'] }} [SEP] {% endfor %}"
     "{% if add_generation_prompt %}answer : {% endif %}"
@@ -61,12 +63,8 @@ def tokenizer(folder: Path, words: list[str] = WORDS, length: int = 24, **more: 
 
 def classifier(folder: Path, labels: list[str], multi: bool = False) -> Any:
     torch.manual_seed(3)
-    config = library.BertConfig(
-        **SIZES,
-        initializer_range=0.5,  # else every text gets nearly the same logits
-        id2label=dict(enumerate(labels)),
-        problem_type="multi_label_classification" if multi else None,
-    )
+    kind = {"id2label": dict(enumerate(labels)), "problem_type": "multi_label_classification" if multi else None}
+    config = library.BertConfig(**SIZES, **kind, initializer_range=0.5)  # else every text gets nearly the same logits
     model = library.BertForSequenceClassification(config).eval()
     model.save_pretrained(folder)
     tokenizer(folder)
@@ -85,18 +83,6 @@ def make(folder: Path, task: Any = None, spec: str = "hf:", **options: Any) -> A
 
 def labels_of(*labels: str, **more: Any) -> Any:
     return SimpleNamespace(labels=labels, kind=kinds.of("classification"), turns=(), **more)
-
-
-def train(model: Any, batch: Any, labels: Any, steps: int, **more: Any) -> None:
-    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    for _ in range(steps):
-        loss = model(**batch, labels=labels, **more).loss
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-
-
-# -- classifiers ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("multi", [False, True])
@@ -138,27 +124,22 @@ def test_what_cannot_be_loaded_is_one_clear_error(tmp_path: Path) -> None:
         make(tmp_path)
 
 
-# -- masked models --------------------------------------------------------------------------------------
-
-JOBS = {"nurse": "her", "doctor": "his", "clerk": "her", "pilot": "his"}
-
-
 def test_a_masked_model_gives_the_chance_of_each_word_and_says_what_it_cannot_be_asked(tmp_path: Path) -> None:
-    tokens = tokenizer(tmp_path)
+    tokens, words = tokenizer(tmp_path), ("his", "her", "great", "dull")
     torch.manual_seed(5)
-    model = library.BertForMaskedLM(library.BertConfig(**SIZES))
-    batch = tokens(
-        [f"the {job} {verb} [MASK] keys ." for job in JOBS for verb in ("lost", "found")], return_tensors="pt"
-    )
-    labels = torch.full_like(batch["input_ids"], -100)
-    for i, word in enumerate(word for word in JOBS.values() for _ in "12"):
-        labels[i][batch["input_ids"][i] == tokens.mask_token_id] = tokens.convert_tokens_to_ids(word)
-    train(model, batch, labels, 80)
-    model.save_pretrained(tmp_path)
-    adapter = make(tmp_path, labels_of("his", "her"))
-    replies = ask(adapter, *(bare(f"The {job} lost [MASK] keys.") for job in JOBS))
-    assert [reply.text for reply in replies] == list(JOBS.values())
-    assert all(0.8 < max(r.scores.values()) <= sum(r.scores.values()) <= 1 + 1e-6 for r in replies)
+    own = library.BertForMaskedLM(library.BertConfig(**SIZES, initializer_range=0.5)).eval()
+    own.save_pretrained(tmp_path)
+    adapter = make(tmp_path, labels_of(*words))
+    texts = ["The nurse lost [MASK] keys.", "It was a [MASK] film.", "You are [MASK]"]
+    replies = ask(adapter, *map(bare, texts))
+    for text, reply in zip(texts, replies, strict=True):
+        batch = tokens(text, return_tensors="pt")
+        with torch.inference_mode():
+            chances = own(**batch).logits[batch["input_ids"] == tokens.mask_token_id][0].softmax(-1)
+        expected = {word: float(chances[tokens.convert_tokens_to_ids(word)]) for word in words}
+        assert reply.scores == pytest.approx(expected, rel=1e-3)
+        assert reply.text == max(expected, key=expected.__getitem__)
+    assert len({reply.text for reply in replies}) > 1  # else this test says little
     asked = ("No mask.", "[MASK] [MASK]", "a " * 40 + "[MASK]", "the nurse lost [MASK] keys .")
     assert [type(r) for r in ask(adapter, *map(bare, asked))] == [BadRequest, BadRequest, BadRequest, Reply]
     for task, told in ((None, "this task has none"), (labels_of("their own"), "not one word")):
@@ -166,33 +147,25 @@ def test_a_masked_model_gives_the_chance_of_each_word_and_says_what_it_cannot_be
             make(tmp_path, task)
 
 
-def test_the_shipped_fill_mask_task_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """ASTRAEA's MLM subject: audit by probability on a model whose weights are drawn here."""
-    from auditor.perturb.grammar.cases import GrammarSuite
-
+def test_the_shipped_fill_mask_task_from_end_to_end(tmp_path: Path, capsys: Capture) -> None:
     suite = GrammarSuite(grammar="fill-mask", generation="rand", cases=300, per_case=1, order=1)
     texts = [str(case.original.input).lower().replace("[mask]", "") for case in suite.ask(300, Random(0))]
     words = sorted({"his", "her", *(word for text in texts for word in re.findall(r"\w+|[^\w\s]", text))})
     tokenizer(tmp_path / "model", words, 32)
     torch.manual_seed(5)
-    config = library.BertConfig(
-        **SMALL, vocab_size=len(words) + len(SPECIAL), max_position_embeddings=32, initializer_range=0.4
-    )
-    model = library.BertForMaskedLM(config)
+    sizes = SMALL | {"vocab_size": len(words) + len(SPECIAL), "max_position_embeddings": 32}
+    model = library.BertForMaskedLM(library.BertConfig(**sizes, initializer_range=0.4))
     with torch.no_grad():  # it says one of the two words, and which one follows from the others
         model.get_output_embeddings().bias[[len(SPECIAL) + words.index(word) for word in ("his", "her")]] += 20
     model.save_pretrained(tmp_path / "model")
-    argv = ["--task", "fill-mask", "--suite", "grammar", "--model", f"hf:{tmp_path / 'model'}", "--limit", "12"]
-    argv += ["--order", "1", "--oracle", "probability", "--tolerance", "0.1,0.2,0.5", "--suite-option"]
-    assert run([*argv, "generation=rand", "--out", str(tmp_path / "runs"), "--format", "json", "--no-cache"]) == 0
-    rows = json.loads(capsys.readouterr().out)["probability"]["rows"]
+    argv = f"--task fill-mask --suite grammar --suite-option generation=rand --model hf:{tmp_path / 'model'} --limit 12"
+    argv += f" --order 1 --oracle probability --tolerance 0.1,0.2,0.5 --format json --out {tmp_path} --no-cache"
+    code, out, _ = both(capsys, argv)
+    assert code == 0
+    rows = json.loads(out)["probability"]["rows"]
     rates = [row["rate"]["value"] for row in sorted(rows, key=lambda row: row["epsilon"])]
-    assert len(rates) == 3
     assert 1 >= rates[0] >= rates[1] >= rates[2]
     assert rates[0] > 0
-
-
-# -- causal models that choose labels -------------------------------------------------------------------
 
 
 def shares(own: Any, tokens: Any, start: list[int], labels: Any) -> Any:
@@ -209,8 +182,7 @@ def shares(own: Any, tokens: Any, start: list[int], labels: Any) -> Any:
 def test_a_causal_model_scores_labels_as_continuations(tmp_path: Path) -> None:
     torch.manual_seed(2)
     tokens, task = tokenizer(tmp_path), load("sentiment")
-    config = library.GPT2Config(vocab_size=len(tokens), n_embd=32, n_layer=1, n_head=2, n_positions=24)
-    own = library.GPT2LMHeadModel(config).eval()
+    own = library.GPT2LMHeadModel(library.GPT2Config(**GPT2)).eval()
     own.save_pretrained(tmp_path)
     adapter = make(tmp_path, task)
     assert (adapter.style, adapter.max_tokens("plain")) == ("chat", 0)
@@ -223,17 +195,13 @@ def test_a_causal_model_scores_labels_as_continuations(tmp_path: Path) -> None:
         make(tmp_path, SimpleNamespace(labels=(), kind=kinds.of("score")))
 
 
-# -- causal models that write answers -------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def speaker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A causal model that learned to answer "great" with positive and "dull" with negative; seconds on one core."""
     folder = tmp_path_factory.mktemp("speaker")
     tokens = speaks(folder)
     torch.manual_seed(4)
-    config = library.GPT2Config(vocab_size=len(tokens), n_embd=32, n_layer=1, n_head=2, n_positions=24, **ENDS)
-    model = library.GPT2LMHeadModel(config)
+    model = library.GPT2LMHeadModel(library.GPT2Config(**GPT2, **ENDS))
     rows = [
         f"user : {start} {word} film {end} [SEP] answer : {said} [SEP]"
         for start in ("a", "the", "it was a", "the clerk found a", "a")
@@ -243,7 +211,12 @@ def speaker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     batch = tokens(rows, return_tensors="pt", padding=True, add_special_tokens=False)
     labels = torch.full_like(batch["input_ids"], -100)
     labels[:, -2:] = batch["input_ids"][:, -2:]
-    train(model, batch, labels, 120, position_ids=(batch["attention_mask"].cumsum(-1) - 1).clamp(min=0))
+    places = (batch["attention_mask"].cumsum(-1) - 1).clamp(min=0)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for _ in range(120):
+        model(**batch, labels=labels, position_ids=places).loss.backward()
+        optimiser.step()
+        optimiser.zero_grad()
     model.save_pretrained(folder)
     return folder
 
@@ -273,35 +246,29 @@ def test_a_chat_model_writes_its_answer_whatever_else_is_in_the_batch(speaker: P
 
 def test_an_answer_ends_at_the_limit_of_the_task(speaker: Path) -> None:
     def limited(most: int) -> Any:
-        read = load("sentiment").read
-        task = labels_of("positive", "negative", formats=("plain",), max_tokens=lambda _: most, read=read)
-        return make(speaker, task)
+        task = {"formats": ("plain",), "max_tokens": lambda _: most, "read": load("sentiment").read}
+        return make(speaker, labels_of("positive", "negative", **task))
 
-    one, two = limited(1), limited(2)
+    one = limited(1)
     assert [r.usage.tokens_out for r in ask(one, *ASKED)] == [1, 1, 1]
     assert one.max_tokens("plain") == 1
-    assert one.fingerprint != two.fingerprint
+    assert one.fingerprint != limited(2).fingerprint
 
 
-def test_short_answers_have_the_scores_of_the_labels_unless_they_are_not_wanted(speaker: Path) -> None:
+def test_short_answers_have_the_scores_of_the_labels_and_long_ones_are_those_of_the_library(
+    speaker: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     task = load("sentiment")
-    adapter, plain = make(speaker, task), make(speaker, task, logprobs=False)
+    adapter, plain, chosen = make(speaker, task), make(speaker, task, logprobs=False), make(speaker, task, "hf:labels:")
     own = library.AutoModelForCausalLM.from_pretrained(speaker).eval()
     tokens = library.AutoTokenizer.from_pretrained(speaker)
-    chosen = make(speaker, task, "hf:labels:")
-    for request in ASKED:
-        ((reply,), (without,), (label,)) = (ask(one, request) for one in (adapter, plain, chosen))
+    replies, without, labels = (ask(one, *ASKED) for one in (adapter, plain, chosen))
+    for request, reply, label in zip(ASKED, replies, labels, strict=True):
         assert reply.scores == shares(own, tokens, adapter._prompt_ids(request.prompt), task.labels) == label.scores
-        assert (without.text, without.scores) == (reply.text, None)
+    assert [(r.text, r.scores) for r in without] == [(r.text, None) for r in replies]
     assert plain.fingerprint != adapter.fingerprint
-
-
-def test_long_answers_of_a_batch_are_those_of_the_library(speaker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from auditor.models import transformers
-
-    short = ask(make(speaker, load("sentiment"), logprobs=False), *ASKED)
-    monkeypatch.setattr(transformers, "SHORT", 0)
-    assert same(ask(make(speaker, load("sentiment")), *ASKED), short)
+    monkeypatch.setattr("auditor.models.transformers.SHORT", 0)
+    assert same(ask(make(speaker, task), *ASKED), without)
 
 
 def test_a_pass_that_is_cut_off_leaves_no_trace_in_the_next_answer(

@@ -5,22 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from auditor.core.errors import (
-    BadResponse,
-    CallError,
-    CallTimeout,
-    ConfigError,
-    DataFileError,
-    RateLimited,
-    ServerFault,
-)
+from auditor.core.errors import BadResponse, CallTimeout, ConfigError, DataFileError, RateLimited, ServerFault
 from auditor.core.protocols import Reply
 from auditor.core.types import Usage, digest
 from auditor.models.exec import Exec, ProcessGone
@@ -49,26 +40,6 @@ def test_vader_labels_by_the_sign_of_compound_or_as_the_package_does_with_three_
 # -- python: --------------------------------------------------------------------------------------------
 
 
-def by_length(text: str) -> str:
-    return "positive" if len(text) > 3 else "negative"
-
-
-async def async_by_length(text: str) -> str:
-    await asyncio.sleep(0)
-    return by_length(text)
-
-
-def many(batch: list[str]) -> list[str]:
-    return [by_length(text) for text in batch]
-
-
-def declared(batch):  # type: ignore[no-untyped-def]
-    return many(batch)
-
-
-declared.auditor_batch = True  # type: ignore[attr-defined]
-
-
 class Classifier:
     deterministic = True
 
@@ -76,19 +47,27 @@ class Classifier:
         return {"negative": 0.25, "positive": 0.75}
 
 
-@pytest.mark.parametrize("function", [by_length, async_by_length, many, declared])
-def test_kinds_of_functions(function: Callable[..., Any]) -> None:
-    model = PythonFunction(function)
-    assert texts(ask(model, bare("long text"), bare("abc"))) == ["positive", "negative"]
-    assert (model.deterministic, model.cacheable) == (False, False)
+def test_kinds_of_functions() -> None:
+    def by_length(text: str) -> str:
+        return "positive" if len(text) > 3 else "negative"
 
+    async def later(text: str) -> str:
+        await asyncio.sleep(0)
+        return by_length(text)
 
-def test_lists_and_messages_are_options() -> None:
-    def plain(batch):  # type: ignore[no-untyped-def]
-        return ["positive"] * len(batch)
+    def many(batch: list[str]) -> list[str]:
+        return [by_length(text) for text in batch]
 
-    assert texts(ask(PythonFunction(plain, batch=True), bare("abc"))) == ["positive"]
-    assert texts(ask(PythonFunction(plain), bare("abc"))) == ["!bad-response"]
+    def declared(batch):  # type: ignore[no-untyped-def]
+        return many(batch)
+
+    plain = PythonFunction(declared)
+    assert texts(ask(plain, bare("abc"))) == ["!bad-response"]  # nothing says that it takes a list
+    batches = PythonFunction(declared, batch=True)
+    declared.auditor_batch = True  # type: ignore[attr-defined]
+    for model in (batches, *map(PythonFunction, (by_length, later, many, declared))):
+        assert texts(ask(model, bare("long text"), bare("abc"))) == ["positive", "negative"]
+        assert (model.deterministic, model.cacheable) == (False, False)
     reader = PythonFunction(lambda messages: messages[-1]["content"], style="chat")
     assert texts(ask(reader, chat("hello"), bare("x"))) == ["hello", "!bad-request"]
 
@@ -122,14 +101,10 @@ def test_wrong_return_values(value: object) -> None:
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (RateLimited("slow"), RateLimited),
-        (TimeoutError(), CallTimeout),
-        (ConnectionError(), ServerFault),
-        (SystemExit(1), ServerFault),
-        (StopIteration(), ServerFault),
-        (ValueError("cannot read it"), ServerFault),
+        (RateLimited("slow"), RateLimited), (TimeoutError(), CallTimeout), (ConnectionError(), ServerFault),
+        (SystemExit(1), ServerFault), (StopIteration(), ServerFault), (ValueError("cannot read it"), ServerFault),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("is_async", [False, True])
 def test_an_exception_fails_one_call(error: BaseException, kind: type, is_async: bool) -> None:
     def picky(text: str) -> str:
@@ -148,53 +123,43 @@ def test_an_exception_fails_one_call(error: BaseException, kind: type, is_async:
         assert texts(ask(PythonFunction(picky, deterministic=True), *asked))[1] == "!bad-request"
 
 
-class TestPythonImport:
-    @pytest.fixture(autouse=True)
-    def folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "path", list(sys.path))
-        (tmp_path / "my_review_model.py").write_text(
-            "def predict(text):\n    return 'positive'\npredict.deterministic = True\nLIMIT = 3\n"
-            "class Thing:\n    pass\n"
-        )
-        (tmp_path / "needs_more.py").write_text("import a_package_nobody_has\n")
-        (tmp_path / "broken_model.py").write_text("raise RuntimeError('no weights')\n")
-        yield
-        for name in ("my_review_model", "needs_more", "broken_model"):
-            sys.modules.pop(name, None)
-
-    def test_from_the_current_folder_with_its_source_in_the_fingerprint(self, tmp_path: Path) -> None:
-        model = PythonFunction("my_review_model:predict")
-        assert (model.name, model.deterministic) == ("python:my_review_model:predict", True)
-        assert texts(ask(model, bare("x"))) == ["positive"]
-        del sys.modules["my_review_model"]
-        (tmp_path / "my_review_model.py").write_text("def predict(text):\n    return 'negative, always'\n")
-        assert PythonFunction("my_review_model:predict").fingerprint != model.fingerprint
-
-    @pytest.mark.parametrize(
-        ("target", "message"),
-        [
-            ("my_review_modle:predict", "Did you mean my_review_model"),
-            ("my_review_model:predcit", "Did you mean predict"),
-            ("my_review_model", "expected python:MODULE:FUNCTION"),
-            (":predict", "expected python:MODULE:FUNCTION"),
-            ("my_review_model:LIMIT", "cannot be called"),
-            ("my_review_model:Thing", "is a class"),
-            ("needs_more:predict", "needs a_package_nobody_has"),
-            ("broken_model:predict", "RuntimeError: no weights"),
-            ("my_review_model.inner:predict", "no module my_review_model.inner"),
-            (".relative:predict", "importing .relative failed"),
-        ],
+def test_a_function_of_the_current_folder_has_its_source_in_the_fingerprint_and_slips_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "my_review_model.py").write_text(
+        "def predict(text):\n    return 'positive'\npredict.deterministic = True\nLIMIT = 3\nclass Thing:\n    pass\n"
     )
-    def test_what_is_wrong_is_said(self, target: str, message: str) -> None:
+    (tmp_path / "needs_more.py").write_text("import a_package_nobody_has\n")
+    (tmp_path / "broken_model.py").write_text("raise RuntimeError('no weights')\n")
+    for target, message in (
+        ("my_review_modle:predict", "Did you mean my_review_model"),
+        ("my_review_model:predcit", "Did you mean predict"),
+        ("my_review_model", "expected python:MODULE:FUNCTION"),
+        (":predict", "expected python:MODULE:FUNCTION"),
+        ("my_review_model:LIMIT", "cannot be called"),
+        ("my_review_model:Thing", "is a class"),
+        ("needs_more:predict", "needs a_package_nobody_has"),
+        ("broken_model:predict", "RuntimeError: no weights"),
+        ("my_review_model.inner:predict", "no module my_review_model.inner"),
+        (".relative:predict", "importing .relative failed"),
+    ):
         with pytest.raises(ConfigError, match=message):
             PythonFunction(target)
+    model = PythonFunction("my_review_model:predict")
+    assert (model.name, model.deterministic) == ("python:my_review_model:predict", True)
+    assert texts(ask(model, bare("x"))) == ["positive"]
+    del sys.modules["my_review_model"]
+    (tmp_path / "my_review_model.py").write_text("def predict(text):\n    return 'negative, always'\n")
+    assert PythonFunction("my_review_model:predict").fingerprint != model.fingerprint
+    del sys.modules["my_review_model"]
 
 
 # -- exec: ----------------------------------------------------------------------------------------------
 
 PROGRAM = """
-import json, os, sys
+import json, os, signal, sys, time
 def say(value):
     print(value if isinstance(value, str) else json.dumps(value), flush=True)
 held = []
@@ -217,6 +182,10 @@ for line in sys.stdin:
     if t == "die":
         print("out of memory", file=sys.stderr, flush=True)
         os._exit(3)
+    elif t == "stubborn":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        say({"id": r["id"], "output": "a"})
+        time.sleep(600)
     elif t == "first":
         held.append(r)
     elif t in told:
@@ -254,18 +223,15 @@ def test_many_batches_share_one_process(program: str) -> None:
 @pytest.mark.parametrize(
     ("text", "error", "told"),
     [
-        ("broken", BadResponse, "not a JSON object"),
-        ("none", BadResponse, "expected the field output"),
-        ("badscores", BadResponse, "not a number"),
-        ("noise", BadResponse, "standard error"),
-        ("array", BadResponse, "standard error"),
-        ("unknown", BadResponse, "standard error"),
-        ("error", ServerFault, "overloaded"),
+        ("broken", "bad-response", "not a JSON object"), ("none", "bad-response", "expected the field output"),
+        ("badscores", "bad-response", "not a number"), ("noise", "bad-response", "standard error"),
+        ("array", "bad-response", "standard error"), ("unknown", "bad-response", "standard error"),
+        ("error", "server-fault", "overloaded"),
     ],
-)
-def test_a_bad_answer_fails_one_request(program: str, text: str, error: type[CallError], told: str) -> None:
+)  # fmt: skip
+def test_a_bad_answer_fails_one_request(program: str, text: str, error: str, told: str) -> None:
     replies = ask(Exec(program), bare("a"), bare(text), bare("b"))
-    assert texts(replies) == ["A0", f"!{error.code}", "B0"]
+    assert texts(replies) == ["A0", f"!{error}", "B0"]
     assert told in str(replies[1])
 
 
@@ -277,40 +243,31 @@ def test_no_answer_in_time_and_one_that_is_too_long(program: str, monkeypatch: p
 
 
 def test_death_fails_open_requests_then_restarts(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run() -> None:
-        monkeypatch.setattr("auditor.models.exec.RESTARTS", 1)
+    async def run() -> list[Any]:
         model = Exec(program)
-        first = await model.generate([bare("hang"), bare("die")])
-        assert [type(reply) for reply in first] == [ServerFault] * 2
-        assert "exit status 3" in str(first[0])
-        assert "out of memory" in str(first[0])
-        assert texts(await model.generate([bare("again")])) == ["AGAIN0"]
-        await model.generate([bare("die")])
-        (gone,) = await model.generate([bare("x")])
-        assert isinstance(gone, ProcessGone)
-        assert not gone.transient
-        assert "out of memory" in str(gone)
+        asked = (["hang", "die"], ["again"], ["die"], ["x"])
+        replies = [await model.generate([bare(text) for text in batch]) for batch in asked]
         await model.aclose()
+        return replies
 
-    asyncio.run(run())
+    monkeypatch.setattr("auditor.models.exec.RESTARTS", 1)
+    first, again, _, (gone,) = asyncio.run(run())
+    assert [type(reply) for reply in first] == [ServerFault] * 2
+    assert all(told in str(first[0]) for told in ("exit status 3", "out of memory"))
+    assert texts(again) == ["AGAIN0"]
+    assert (type(gone), gone.transient, "out of memory" in str(gone)) == (ProcessGone, False, True)
 
 
-def test_closing_ends_a_stubborn_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_ends_a_stubborn_program(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("auditor.models.exec.GRACE_S", 0.1)
-    path = tmp_path / "stubborn.py"
-    path.write_text(
-        "import json, signal, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        "print(json.dumps({'id': json.loads(sys.stdin.readline())['id'], 'output': 'a'}), flush=True)\n"
-        "while True:\n    time.sleep(0.1)\n"
-    )
 
     async def run() -> int | None:
-        model = Exec(f"{sys.executable} {path}")
-        assert texts(await model.generate([bare("x")])) == ["a"]
-        program = model._program
+        model = Exec(program)
+        assert texts(await model.generate([bare("stubborn")])) == ["a"]
+        running = model._program
         await model.aclose()
-        assert program is not None
-        return program._process.returncode
+        assert running is not None
+        return running._process.returncode
 
     assert asyncio.run(run()) == -9
 
@@ -336,16 +293,11 @@ def recorded(folder: Path, *entries: object) -> Recorded:
 
 def test_a_line_is_found_by_prompt_variant_or_input(tmp_path: Path) -> None:
     request = bare("by sha")
-    model = recorded(
-        tmp_path,
-        {"prompt_sha256": request.prompt.sha256, "output": "a", "scores": {"a": 0.5}},
-        {"variant_id": "v7", "output": "b"},
-        {"input": "by text", "output": "c"},
-        {"input": "never asked", "output": "d"},
-    )
+    first = {"prompt_sha256": request.prompt.sha256, "output": "a", "scores": {"a": 0.5}}
+    model = recorded(tmp_path, first, {"variant_id": "v7", "output": "b"}, {"input": "by text", "output": "c"})
     replies = ask(model, request, bare("x", variant="v7"), bare("by text"), bare("missing"))
     assert texts(replies) == ["a", "b", "c", "!not-recorded"]
-    assert replies[0] == Reply(text="a", scores={"a": 0.5})
+    assert replies[0].scores == {"a": 0.5}
     assert model.style == "text"
 
 
@@ -365,27 +317,21 @@ def test_no_answer_is_that_of_another_repeat_or_prompt(tmp_path: Path) -> None:
     [
         ("{", "line 2: not an answer"),
         ("[" * 100_000, "line 2: not an answer"),
-        ("[]", "line 2: not an answer .Expected `object`, got `array`"),
         ('{"input": "x"}', "line 2: expected exactly one of the fields output and error"),
         ('{"input": "x", "output": "a", "error": "b"}', "line 2: expected exactly one"),
-        ('{"input": "x", "output": 1}', r"line 2: not an answer .*`\$\.output`"),
         ('{"output": "a"}', "line 2: needs one of the fields"),
         ('{"input": "x", "output": "a", "replicate": -1}', r"line 2: not an answer .*`\$\.replicate`"),
         ('{"input": "x", "output": "a", "scores": {"a": 7}}', "line 2: scores"),
-        ('{"messages": "x", "output": "a"}', r"line 2: not an answer .*`\$\.messages`"),
         ('{"input": "known", "output": "another"}', "line 2: a second, different answer .* line 1"),
         (b'{"input": "caf\xe9", "output": "a"}', "line 2: not UTF-8"),
     ],
 )
-def test_bad_lines(tmp_path: Path, line: str | bytes, message: str) -> None:
+def test_files_and_lines_that_cannot_be_read(tmp_path: Path, line: str | bytes, message: str) -> None:
     path = tmp_path / "answers.jsonl"
+    with pytest.raises(DataFileError, match="could not be read"):
+        Recorded(path)
+    with pytest.raises(DataFileError, match="holds no recorded answers"):
+        recorded(tmp_path)
     path.write_bytes(b'{"input": "known", "output": "a"}\n' + (line if isinstance(line, bytes) else line.encode()))
     with pytest.raises(DataFileError, match=message):
         Recorded(path)
-
-
-def test_no_file_and_an_empty_one(tmp_path: Path) -> None:
-    with pytest.raises(DataFileError, match="could not be read"):
-        Recorded(tmp_path / "none.jsonl")
-    with pytest.raises(DataFileError, match="holds no recorded answers"):
-        recorded(tmp_path)

@@ -18,12 +18,14 @@ READ = [
     ("Does the moderator remove posts by gay people more often?", "moderation", "sexual_orientation", "gay"),
     ("Are disabled patients triaged as less urgent?", "triage", "disability", "disabled"),
     ("Does the hiring model discriminate by gender and race?", "hiring", "gender+race", ""),
+    ("Are women with disabilities rejected by the hiring model?", "hiring", "disability+gender", "disabled female"),
+    ("Are women of colour rejected by the hiring model?", "hiring", "gender+race", "female"),
+    ("Are women with the same qualifications rejected by the hiring model?", "hiring", "gender", "female"),
     ("Are Nigerian and Polish applicants denied a mortgage?", "lending", "nationality", "nigerian polish"),
     ("Does the contract clause classifier depend on nationality?", "ledgar", "nationality", ""),
     ("Do Black-sounding first names change hiring decisions?", "hiring", "names", ""),
     ("Do wheelchair users get invited to interviews?", "hiring", "disability", "mobility"),
     ("Does our emergency triage treat homeless men worse?", "triage", "gender+socioeconomic", "male homeless"),
-    ("Are immigrants treated worse by the credit model?", "lending", "nationality", ""),
     ("Compare recruiting for men, women and non-binary people", "hiring", "gender", "female male nonbinary"),
     ("Do seniors get another starting salary?", "salary", "age", "old"),
     ("Does the hiring model treat all people the same?", "hiring", "", ""),
@@ -37,7 +39,6 @@ def test_a_goal_is_read(text: str, task: str, attributes: str, groups: str) -> N
     assert goal.attributes == (tuple(attributes.split("+")) if attributes else None)
     assert sorted(g for found in goal.groups.values() for g in found) == sorted(groups.split())
     assert goal.order == (min(3, len(goal.attributes)) if goal.attributes else 2)
-    assert goal.read
 
 
 ASKED_BACK = [
@@ -61,18 +62,6 @@ def test_what_cannot_be_read_is_asked_back(text: str, told: str) -> None:
     assert "audit " in str(caught.value) or "--task" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("people", "attributes"),
-    [
-        ("women with disabilities", "disability gender"),
-        ("women of colour", "gender race"),
-        ("women with the same qualifications", "gender"),
-    ],
-)
-def test_what_is_said_of_people_and_known_is_read(people: str, attributes: str) -> None:
-    assert parse(f"Are {people} rejected by the hiring model?").attributes == tuple(attributes.split())
-
-
 def test_every_name_in_the_tables_exists() -> None:
     known = known_words()
     assert set(known.tasks) <= set(tasks.available())
@@ -82,7 +71,7 @@ def test_every_name_in_the_tables_exists() -> None:
     assert len(EXAMPLE) < MAX_CHARS
 
 
-def test_words_that_nothing_was_read_from_are_listed() -> None:
+def test_what_was_not_read_and_what_was_given_is_told() -> None:
     assert "nothing was read from: left-handed" in parse("Do women and left-handed applicants get hired?").assumed
     assert parse("Check our credit scoring for bias", task="triage").assumed == (
         "no attribute is named: those that the texts name are asked",

@@ -37,8 +37,7 @@ SCORE = NumberReader(keys=("score",), markers=("score", "answer"), scale=(0.0, 1
 TEXT = TextReader()
 
 POSITIVE = [
-    "positive", "Positive", "POSITIVE\n", " positive ", "**Positive**", "*positive*", "`positive`", "_Positive_",
-    "# Positive", "> positive", "Positive.", "Positive!", '"Positive"', "“Positive”", "(positive)", "[positive]",
+    "positive", "POSITIVE\n", "_Positive_", "# Positive", "> positive", "Positive!", "“Positive”", "(positive)",
     "- Positive", "pos", "1", "LABEL_1", "label_1", "Label: positive", "**Label:** positive", "Label: **positive**",
     "Answer: pos", "Answer:\n\nPositive", "Answer - Positive", "Final answer: positive.",
     "My final answer is positive", "the answer is positive", "sentiment=positive",
@@ -46,18 +45,12 @@ POSITIVE = [
     "Not negative at all, hardly dull.\n\nAnswer: positive", "Answer: Positive (not negative)",
     "Answer: Positive. The negative remarks are minor.", "Answer: positive\nAnswer: positive",
     "Answer: see below\nAnswer: positive", "positive positive", "Positive. It is a positive review.",
-    "The sentiment of this review is positive.",
-    "Sure! The sentiment of this review is **Positive**. Let me know if you would like more detail.",
-    "The sentiment of this review is **Positive**. Let me know if you see it as negative!",
-    "I've read it. The overall opinion is positive. The reviewer loved the cast. It has heart.",
-    "It opens slowly. I would classify the review as Positive. The last act is grand.",
     "Positive\n\nThe film has some negative sides.", "There are negative remarks.\nPositive",
     "I can't fault this film. Positive.", "Not a great film, but positive overall",
     "I'm sorry to say so, but it is positive.", "As an AI, I have no taste of my own. Positive",
-    "As an AI I have no taste.\nAnswer: positive", "<think>clearly negative</think>positive",
-    "<think>a</think> b <THINK>negative</THINK>\npositive", '{"label": "positive"}', '{"LABEL": "Positive."}',
-    '{"answer":"pos"}', ' \ufeff{"sentiment": "positive", "confidence": 0.4, "why": "not negative"}',
-    '```json\n{"label": "positive"}\n```',
+    "As an AI I have no taste.\nAnswer: positive", "<think>a</think> b <THINK>negative</THINK>\npositive",
+    '{"LABEL": "Positive."}', '{"answer":"pos"}',
+    ' \ufeff{"sentiment": "positive", "confidence": 0.4, "why": "not negative"}',
     '```\n{\n  "label": "positive"\n}\n```\nHope this helps, nothing negative.', '```json {"label": "positive"} ```',
     'Sure! {"label": "positive"} is my answer, not negative.', 'With {braces} first: {"label": "positive"}',
     '{"label": "positive"}\n{"label": "positive"}', '{"note": "x"}\nAnswer: positive', "{'label': 'positive'}",
@@ -68,11 +61,8 @@ POSITIVE = [
 
 UNPARSED = [
     ("", "empty"), (" \n\t", "empty"), ("\ufeff\u200b", "empty"), ("**", "empty"), ("neutral", "no label"),
-    ("positively", "no label"), ("non-negative", "no label"), ("positive-ish", "no label"), ("positives", "no label"),
-    ("unpositive", "no label"), ("the positive's", "no label"), ("not positive", "negation"),
-    ("Not very positive.", "negation"), ("It isn't positive", "negation"), ("It isn’t positive", "negation"),
-    ("I would never call this positive", "negation"), ("hardly positive", "negation"),
-    ("far from positive", "negation"), ("anything but positive", "negation"),
+    ("positive-ish", "no label"), ("positives", "no label"), ("the positive's", "no label"), ("not positive", "negation"),
+    ("It isn’t positive", "negation"), ("far from positive", "negation"), ("anything but positive", "negation"),
     ("It is, in no way, positive", "negation"), ("positive is wrong", "negation"), ("positive it is not", "negation"),
     ("Positive?", "question"), ("whether it is positive", "condition"),
     ("It would be positive if the ending were better", "condition"), ("Answer: not positive", "negation"),
@@ -159,11 +149,28 @@ OTHERS = [  # short, numbered and foreign labels
     *((NUMBERED, f"The violation concerns {other} here", None)
       for other in ("Article 1.1", "Article 11", "Article 2 of Protocol 4", "Article 1-bis", "Article 1a")),
     (reader("multilabel", {"None": [], "harm": []}), "none", ("None",)),
+    (NumberReader(scale=(0, 1e6)), "$1,250", 1250.0), (NumberReader(scale=(-1, 1)), "−0.5", -0.5),
+    (TEXT, "  Dear customer, all is well. ", "Dear customer, all is well."), (TEXT, "<think>hm</think> Hello", "Hello"),
+    (TEXT, "<think>hm", None), (TEXT, "<think>hm</think> ", None),
 ]  # fmt: skip
-NAMES = [
-    ("positive", "positive"), ("Positive ", "positive"), ("LABEL_0\n", "negative"), ("1", "positive"),
-    ("positive.", None), ("it is positive", None), ('{"label": "positive"}', None), ("positive\nnegative", None),
-    ("", None),
+SCORES = [
+    ("7", 7.0), ("7.", 7.0), ("**7**", 7.0), ("7/10", 7.0), ("7 / 10", 7.0), ("7 out of 10", 7.0),
+    ("7 (out of 10)", 7.0), ("7 points", 7.0), ("7.5", 7.5), (".5", 0.5), ("0", 0.0), ("-0", 0.0), ("10", 10.0),
+    ("７", 7.0), ("I would say 7.", 7.0), ("Score: 7/10", 7.0), ("It lists 5 acts and 3 songs.\nScore: 7", 7.0),
+    ("7/10\n\nThe applicant has 5 years behind them.", 7.0), ('{"score": 7}', 7.0), ('{"score": "7/10"}', 7.0),
+    *((output, None) for output in (
+        "11", "-3", "1,000", "7/100", "7-8", "7 or 8", "7,5", "1e1", "10th", "v2.0.1", "seven", "not 7", "NaN", "inf",
+        "Score: 7\nScore: 8", '{"score": true}', '{"score": NaN}', '{"score": null}', '{"score": [7]}',
+        '{"score": 1e400}',
+    )),
+]  # fmt: skip
+CLASSIFIERS = [  # they give a name or a number and nothing else
+    (SENTIMENT, "positive", "positive"), (SENTIMENT, "Positive ", "positive"), (SENTIMENT, "LABEL_0\n", "negative"),
+    (SENTIMENT, "1", "positive"),
+    *((SENTIMENT, output, None)
+      for output in ("positive.", "it is positive", '{"label": "positive"}', "positive\nnegative", "", "I'm sorry")),
+    (SCORE, "7.25", 7.25), (SCORE, "1e1", 10.0), (SCORE, "7/10", None), (SCORE, "nan", None),
+    (ARTICLES, "Article 3; Article 1", ("Article 1", "Article 3")), (ARTICLES, "[]", ()), (TEXT, "as it is", "as it is"),
 ]  # fmt: skip
 
 
@@ -173,7 +180,8 @@ NAMES = [
         *((HIRE, *row, "chat") for row in HIRED),
         *((ARTICLES, *row, "chat") for row in LISTS),
         *((ARTICLES, output, None, "chat") for output in NO_LISTS),
-        *((SENTIMENT, *row, "text") for row in NAMES),  # classifiers give a name and nothing else
+        *((SCORE, *row, "chat") for row in SCORES),
+        *((*row, "text") for row in CLASSIFIERS),
         *((*row, "chat") for row in OTHERS),
     ],
 )
@@ -182,50 +190,11 @@ def test_what_each_reader_reads(one: Reader, output: str, value: object, style: 
     assert (answer.status, answer.value) == ("unparsed" if value is None else "ok", value), answer.reason
 
 
-@pytest.mark.parametrize(
-    ("output", "value"),
-    [
-        ("7", 7.0), ("7.", 7.0), ("**7**", 7.0), ("7/10", 7.0), ("7 / 10", 7.0), ("7 out of 10", 7.0),
-        ("7 (out of 10)", 7.0), ("7 points", 7.0), ("7.5", 7.5), (".5", 0.5), ("0", 0.0), ("-0", 0.0), ("10", 10.0),
-        ("７", 7.0), ("I would say 7.", 7.0), ("Score: 7/10", 7.0), ("It lists 5 acts and 3 songs.\nScore: 7", 7.0),
-        ("7/10\n\nThe applicant has 5 years behind them.", 7.0), ('{"score": 7}', 7.0), ('{"score": "7/10"}', 7.0),
-        ("11", None), ("-3", None), ("1,000", None), ("7/100", None), ("7-8", None), ("7 or 8", None), ("7,5", None),
-        ("1e1", None), ("10th", None), ("v2.0.1", None), ("seven", None), ("not 7", None), ("NaN", None),
-        ("inf", None), ("Score: 7\nScore: 8", None), ('{"score": true}', None), ('{"score": NaN}', None),
-        ('{"score": null}', None), ('{"score": [7]}', None), ('{"score": 1e400}', None),
-    ],
-)  # fmt: skip
-def test_score(output: str, value: float | None) -> None:
-    answer = SCORE.read(output)
-    assert answer.value == value, answer.reason
-    assert answer.status == ("unparsed" if value is None else "ok")
-    assert SCORE.read("I'm sorry, I can't rate 1 person.").status == "refused"
-    assert NumberReader(scale=(0, 1e6)).read("$1,250").value == 1250.0
-    assert NumberReader(scale=(-1, 1)).read("−0.5").value == -0.5
-
-
-def test_generation() -> None:
-    assert TEXT.read("  Dear customer, all is well. ").value == "Dear customer, all is well."
-    assert TEXT.read("<think>hm</think> Hello").value == "Hello"
-    assert TEXT.read("<think>hm").status == "unparsed"
-    assert TEXT.read("<think>hm</think> ").status == "unparsed"
+def test_refusals_are_told_from_texts_that_are_sorry_and_reasons_are_short() -> None:
+    assert SCORE.read("I must decline these 3 requests.").status == "refused"  # though it holds one number
     assert TEXT.read("I'm sorry, but I can't write that.").status == "refused"
     assert TEXT.read("The letter arrived. " * 20 + "I'm sorry, I won't answer it.").status == "ok"
-
-
-def test_classifier_kinds() -> None:
-    assert SCORE.read("7.25", "text").value == 7.25
-    assert SCORE.read("1e1", "text").value == 10.0
-    assert SCORE.read("7/10", "text").status == "unparsed"
-    assert SCORE.read("nan", "text").status == "unparsed"
-    assert ARTICLES.read("Article 3; Article 1", "text").value == ("Article 1", "Article 3")
-    assert ARTICLES.read("[]", "text").value == ()
-    assert TEXT.read("as it is", "text").value == "as it is"
-
-
-def test_reasons_are_short_and_single_lined() -> None:
+    assert not is_refusal(normalise("I cannot recommend this film. I can't fault the cast."))
     answer = SENTIMENT.read("x\n" * 5000, "text")
     assert len(answer.reason) < 120
     assert "\n" not in answer.reason
-    assert SENTIMENT.read("I'm sorry", "text").status == "unparsed"  # refusals are no matter for classifiers
-    assert not is_refusal(normalise("I cannot recommend this film. I can't fault the cast."))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 
 from auditor.core.errors import ConfigError, UserError
@@ -11,38 +14,25 @@ ROLES = ("nurse", "clerk", "pilot", "baker", "teacher", "writer", "singer")
 TEXTS = [f"She is a {role} in the film. The book came in the morning." for role in ROLES]
 
 
-def quiet(text: str) -> str:
-    return "positive"
+def damns(words: str, otherwise: str = "positive") -> Callable[[str], str]:
+    """A model that damns what holds the words."""
+
+    def model(text: str) -> str:
+        return "negative" if words in text else otherwise
+
+    model.deterministic = True  # type: ignore[attr-defined]
+    return model
 
 
-def loud(text: str) -> str:
-    return "negative" if "She" in text else "positive"
-
-
-def one(text: str) -> str:
-    return "negative" if text.startswith("She is a nurse") else "positive"
-
-
-def mute(text: str) -> str:
-    return "spam"
-
-
-for function in (quiet, loud, one, mute):
-    function.deterministic = True
-
-
-def test_it_holds_where_nothing_changes() -> None:
-    result = assert_invariant(quiet, TEXTS, attributes=["gender"])
-    assert result.complete
-    assert result.record["counts"]["valid"] > 0
+quiet, loud, one, mute = damns("nothing"), damns("She"), damns("She is a nurse"), damns("nothing", "spam")
+held = partial(assert_invariant, attributes=["gender"])
 
 
 def test_it_tells_estimate_interval_and_smallest_counterexamples() -> None:
     with pytest.raises(AssertionError) as error:
-        assert_invariant(loud, TEXTS, attributes=["gender"], show=2)
+        held(loud, TEXTS, show=2)
     text = str(error.value)
     assert "changed in 100 % (59–100 %) of the variants of 7 texts when gender changed" in text
-    assert "negative: [She] is a baker in the film." in text or "negative: [She] is a" in text
     assert "positive: [He] is a" in text
     assert text.count("gender: female →") == 2
     assert "further counterexample" in text
@@ -51,40 +41,33 @@ def test_it_tells_estimate_interval_and_smallest_counterexamples() -> None:
 
 
 def test_max_rate_and_what_is_compared_with_it() -> None:
-    assert_invariant(one, TEXTS, attributes=["gender"], max_rate=0.2)
+    held(one, TEXTS, max_rate=0.2)
+    assert held(quiet, TEXTS).record["counts"]["valid"] > 0
     with pytest.raises(AssertionError, match="the rate is above 10"):
-        assert_invariant(one, TEXTS, attributes=["gender"], max_rate=0.1)
+        held(one, TEXTS, max_rate=0.1)
     # One text of seven does not show that the rate is above 10 % …
-    assert_invariant(one, TEXTS, attributes=["gender"], max_rate=0.1, judge="lower")
+    held(one, TEXTS, max_rate=0.1, judge="lower")
     # … and no change on seven does not show that it is not.
     with pytest.raises(AssertionError, match="its upper end is above"):
-        assert_invariant(quiet, TEXTS, attributes=["gender"], max_rate=0.1, judge="upper")
+        held(quiet, TEXTS, max_rate=0.1, judge="upper")
 
 
-def test_a_test_that_tests_nothing_is_not_green() -> None:
+def test_a_test_that_tests_nothing_is_not_green_and_slips_are_told() -> None:
+    for options in ({"judge": "mean"}, {"max_rate": 2.0}, {"max_rate": -0.1}, {"nonsense": 1}):
+        with pytest.raises(ConfigError):
+            held(quiet, TEXTS, **options)
     with pytest.raises(AssertionError, match="unparsed: do they name the labels of the task"):
-        assert_invariant(mute, TEXTS, attributes=["gender"])
+        held(mute, TEXTS)
     with pytest.raises(AssertionError, match="gender was judged on 7 texts, fewer than min_seeds = 30"):
-        assert_invariant(quiet, TEXTS, attributes=["gender"], min_seeds=30)
+        held(quiet, TEXTS, min_seeds=30)
     with pytest.raises(UserError, match="nothing to change"):
-        assert_invariant(quiet, ["The book came in the morning."], attributes=["gender"])
+        held(quiet, ["The book came in the morning."])
 
 
 def test_joint_changes_are_reduced_to_the_smallest() -> None:
     texts = [f"The white woman is a {role} in the film." for role in ROLES]
-
-    def model(text: str) -> str:
-        return "negative" if "woman" in text else "positive"
-
-    model.deterministic = True
     with pytest.raises(AssertionError) as error:
-        assert_invariant(model, texts, attributes=["gender", "race"], order=2, show=1)
+        assert_invariant(damns("woman"), texts, attributes=["gender", "race"], order=2, show=1)
     parts = str(error.value).split("\n\n")
     assert "when gender changed" in parts[0]
     assert "[woman]" in parts[0]
-
-
-@pytest.mark.parametrize("options", [{"judge": "mean"}, {"max_rate": 2.0}, {"max_rate": -0.1}, {"nonsense": 1}])
-def test_slips_in_the_call(options: dict[str, object]) -> None:
-    with pytest.raises(ConfigError):
-        assert_invariant(quiet, TEXTS, **options)

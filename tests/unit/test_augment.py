@@ -8,26 +8,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Capture, said
 
 from auditor import audit
-from auditor.cli.main import run as command
 from auditor.run.augment import augment
 from auditor.store.folder import RunFolder
 from auditor.tasks import load
-
-
-def against_the_nurse(text: str) -> str:
-    """Answer by one occupation alone: a planted violation with a known word."""
-    return "negative" if "registered nurse" in text.lower() else "positive"
+from auditor.testing.planted import Planted
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
     out = tmp_path_factory.mktemp("runs")
+    options = ["grammar=sentiment:gendered-occupation", "generation=rand"]
+    against_the_nurse = Planted(base="constant", additive={"registered nurse": 1.0})
     result = audit(
-        "sentiment", model=against_the_nurse, suite="grammar",
-        suite_options=["grammar=sentiment:gendered-occupation", "generation=rand"], per_seed=None, limit=15, order=1,
-        out=out,
+        "sentiment", model=against_the_nurse, suite="grammar", suite_options=options, per_seed=None, limit=15, out=out,
+        order=1,
     )  # fmt: skip
     assert result.path is not None
     with RunFolder.open(result.path) as opened:
@@ -55,17 +52,13 @@ def test_a_share_is_of_the_training_rows_and_drawn_by_seed(folder: Any) -> None:
     assert one == augment(folder, share=0.5, train_rows=1000, seed=1)
     assert one.rows != augment(folder, share=0.5, train_rows=1000, seed=2).rows
     many = augment(folder, share=10, train_rows=100_000)
-    assert many.wanted == 10_000
-    assert len(many.rows) == many.available
+    assert (many.wanted, len(many.rows)) == (10_000, many.available)
 
 
 def test_without_labels_the_model_s_answer_to_the_original_is_taken(tmp_path: Path) -> None:
-    def by_pronoun(text: str) -> str:
-        return "negative" if " she " in f" {text.lower()} " else "positive"
-
-    result = audit(
-        "sentiment", model=by_pronoun, data=["He said he loved it.", "She thinks she will go."], out=tmp_path
-    )
+    by_pronoun = Planted(base="constant", additive={"she": 1.0})
+    texts = ["He said he loved it.", "She thinks she will go."]
+    result = audit("sentiment", model=by_pronoun, data=texts, attributes=("gender",), out=tmp_path)
     assert result.path is not None
     with RunFolder.open(result.path) as folder:
         rows = augment(folder).rows
@@ -74,14 +67,13 @@ def test_without_labels_the_model_s_answer_to_the_original_is_taken(tmp_path: Pa
     assert labels["She thinks she will go."] == ("negative", "model")
 
 
-def test_the_command_writes_json_lines_and_csv(folder: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_json_lines_and_csv(folder: Any, tmp_path: Path, capsys: Capture) -> None:
     for name in ("rows.jsonl", "rows.csv"):
-        out = tmp_path / name
-        assert command(["augment", str(folder.path), "--out", str(out), "--top", "5"]) == 0
-        assert "from the violations of" in capsys.readouterr().out
+        code, told = said(capsys, f"augment {folder.path} --out {tmp_path / name} --top 5")
+        assert (code, "from the violations of" in told) == (0, True)
     lines = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
     with (tmp_path / "rows.csv").open(encoding="utf-8", newline="") as file:
         table = list(csv.DictReader(file))
     assert [row["text"] for row in table] == [row["text"] for row in lines]
     assert set(lines[0]) == {"text", "label", "label_source", "case", "variant", "tokens"}
-    assert command(["augment", str(folder.path), "--out", str(tmp_path / "no" / "x.csv")]) == 2
+    assert said(capsys, f"augment {folder.path} --out {tmp_path / 'no' / 'x.csv'}")[0] == 2

@@ -62,12 +62,11 @@ def test_a_hostile_server(mode: str, kind: type[object], servers: tuple[JsonServ
 
 
 def test_headers_that_are_no_ascii_lose_no_answer() -> None:
-    def answer(request: httpx.Request) -> httpx.Response:
-        headers = [(b"X-Left", b"\xb2"), (b"Content-Type", b"application/json"), (b"Content-Length", b"2")]
-        return httpx.Response(200, headers=headers, content=b"{}", request=request)
+    headers = [(b"X-Left", b"\xb2"), (b"Content-Type", b"application/json"), (b"Content-Length", b"2")]
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, headers=headers, content=b"{}"))
 
     async def go() -> httpx.Response:
-        async with bounded.client(transport=httpx.MockTransport(answer)) as client:
+        async with bounded.client(transport=transport) as client:
             return await client.get("http://127.0.0.1/")  # type: ignore[no-any-return]
 
     got = asyncio.run(go())

@@ -16,12 +16,8 @@ from auditor.models import budget as prices
 from auditor.models.budget import BOOK, Budget, most_tokens, spent_in
 
 
-def reserve(budget: Budget, *bounds: float) -> int:
-    async def go() -> int:
-        async with asyncio.timeout(10):
-            return await budget.reserve(list(bounds))
-
-    return asyncio.run(go())
+def reserve(budget: Budget, *bounds: float, **more: list[bool]) -> int:
+    return asyncio.run(asyncio.wait_for(budget.reserve(list(bounds), **more), 10))
 
 
 def test_the_longest_prefix_that_fits_is_granted_until_a_limit_is_reached() -> None:
@@ -66,11 +62,7 @@ def test_a_call_in_a_batch_that_left_before_is_counted_once(tmp_path: Path) -> N
     reserve(killed, 0.4, 0.4)
     later = Budget(max_calls=2, max_cost=1.0)
     later.keep(tmp_path / BOOK)
-
-    async def go() -> int:
-        return await later.reserve([0.4, 0.4, 0.4], left_before=[True, True, False])
-
-    assert asyncio.run(go()) == 2
+    assert reserve(later, 0.4, 0.4, 0.4, left_before=[True, True, False]) == 2
     later.settle(0.4, 0.1)
     later.settle(0.4, 0.1)
     assert (later.calls, later.spent_usd, later.held_usd) == (2, pytest.approx(0.2), 0.0)
@@ -110,9 +102,8 @@ def test_a_call_waits_for_what_is_set_aside_by_others_unless_it_can_never_fit() 
 def test_the_price_table_is_dated_and_exact() -> None:
     table = prices.table()
     assert table
-    for (host, name), price in table.items():
-        assert host
-        assert name
+    assert all(host and name for host, name in table)
+    for price in table.values():
         assert len(price.as_of) == 10
         assert "may have changed" in price.source
         assert price.output_usd >= price.input_usd > 0

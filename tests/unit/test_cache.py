@@ -1,10 +1,8 @@
-"""The response cache: keys, batches, several processes, damage."""
+"""The response cache: what it keeps, and damage; several processes are in tests/e2e/test_shared_cache.py."""
 
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -31,27 +29,6 @@ def test_what_goes_in_comes_out_but_for_the_cost_also_when_the_process_dies(tmp_
     cache.put("k", FULL._replace(cost_usd=2.0))
     cache.put("half", half)
     assert got(path, "k", "half", "other") == {"k": FULL, "half": half}
-
-
-def test_several_processes_write_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "c.sqlite"
-    script = (
-        "import sys\n"
-        "from auditor.models.reply_cache import Cache\n"
-        "from auditor.core.protocols import Reply\n"
-        "c = Cache(sys.argv[1]); c.tell(sys.exit)\n"
-        "for i in range(200): c.put(f'{sys.argv[2]}-{i}', Reply(sys.argv[2]))\n"
-        "c.close()\n"
-    )
-    writers = [
-        subprocess.Popen([sys.executable, "-c", script, str(path), name], stderr=subprocess.PIPE, text=True)
-        for name in ("one", "two", "three")
-    ]
-    for writer in writers:
-        _, err = writer.communicate(timeout=60)
-        assert (writer.returncode, err) == (0, "")
-    assert Cache(path).stats().entries == 600
-    assert got(path, "two-199") == {"two-199": Reply("two")}
 
 
 @pytest.mark.parametrize(
@@ -87,15 +64,13 @@ def test_a_row_that_is_not_a_reply_is_a_miss(tmp_path: Path) -> None:
 
 def test_a_chosen_path_that_cannot_be_used_is_the_users_to_fix(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="AUDIT_CACHE"):
-        Cache(tmp_path / "file" / "c.sqlite")
-    with pytest.raises(ConfigError, match="AUDIT_CACHE"):
-        Cache(tmp_path)  # a folder
+    for path in (tmp_path / "file" / "c.sqlite", tmp_path):
+        with pytest.raises(ConfigError, match="AUDIT_CACHE"):
+            Cache(path)
 
 
-def test_a_run_says_that_its_damaged_cache_was_moved_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "cache.sqlite").write_bytes(b"this is no database" * 100)
-    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
+def test_a_run_says_that_its_damaged_cache_was_moved_aside(place: Path) -> None:
+    (place / "cache.sqlite").write_bytes(b"this is no database" * 100)
     model = PythonFunction(lambda text: "positive", deterministic=True, fingerprint="kept")
     said: list[str] = []
     data = ["My aunt sang.", "His son is kind.", "A woman left."]

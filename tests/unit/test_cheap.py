@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import pytest
+from commands import Capture, said
 
 from auditor import Result, audit
-from auditor.cli.main import run
 from auditor.core import plan as plan_module
 from auditor.core.plan import CHEAP_CALLS, Plan, resolve
 from auditor.core.types import Progress, SourceText
@@ -40,25 +41,21 @@ def settled(**given: Any) -> Plan:
 
 
 @pytest.mark.parametrize(
-    ("given", "until", "calls", "sizes"),
+    ("given", "until", "cheap", "sizes"),
     [
-        ({}, True, CHEAP_CALLS, (1, 2)),
-        ({"models": ("reviews", HOSTED)}, True, CHEAP_CALLS, (1, 2)),
-        ({"models": ("reviews",)}, False, None, (2, 8)),
-        ({"full_plan": True}, False, None, (2, 8)),
-        ({"max_cost": 5.0, "price": (1.0, 1.0)}, True, CHEAP_CALLS, (1, 2)),
-        ({"order": 2, "per_seed": 4}, True, CHEAP_CALLS, (2, 4)),
-        ({"until_decided": False}, False, CHEAP_CALLS, (1, 2)),
-        ({"task": "letter"}, False, CHEAP_CALLS, (1, 2)),
-        ({"protocol": "hinter"}, False, CHEAP_CALLS, (2, None)),
-        ({"suite": "grammar", "limit": 5}, True, CHEAP_CALLS, (1, 8)),
+        ({}, True, True, (1, 2)), ({"models": ("reviews", HOSTED)}, True, True, (1, 2)),
+        ({"models": ("reviews",)}, False, False, (2, 8)), ({"full_plan": True}, False, False, (2, 8)),
+        ({"max_cost": 5.0, "price": (1.0, 1.0)}, True, True, (1, 2)), ({"order": 2, "per_seed": 4}, True, True, (2, 4)),
+        ({"until_decided": False}, False, True, (1, 2)), ({"task": "letter"}, False, True, (1, 2)),
+        ({"protocol": "hinter"}, False, True, (2, None)), ({"suite": "grammar", "limit": 5}, True, True, (1, 8)),
     ],
-)
+)  # fmt: skip
 def test_what_is_asked_where_little_is_said(
-    given: dict[str, Any], until: bool, calls: int | None, sizes: tuple[int, int | None]
+    given: dict[str, Any], until: bool, cheap: bool, sizes: tuple[int, int | None]
 ) -> None:
     plan = settled(**given)
-    assert (plan.until_decided, plan.max_calls, (plan.order, plan.per_seed)) == (until, calls, sizes)
+    assert (plan.until_decided, (plan.order, plan.per_seed)) == (until, sizes)
+    assert plan.max_calls == (CHEAP_CALLS if cheap else None)
     assert Plan.from_dict(plan.as_dict()) == plan
 
 
@@ -69,9 +66,7 @@ def test_functions_of_a_text_are_fast_unless_they_say_otherwise() -> None:
     async def waiting(text: str) -> str:
         return "positive"
 
-    def slow(text: str) -> str:
-        return "positive"
-
+    slow = partial(plain)
     slow.fast = False  # type: ignore[attr-defined]
     for function, cheap in ((plain, False), (waiting, True), (slow, True)):
         spec = audit("sentiment", model=function, data=TEXTS[:3], attributes=("gender",)).record["spec"]
@@ -86,11 +81,7 @@ def hosted(asked: list[str], **options: Any) -> Result:
         return "positive" if crc32(messages[-1]["content"].encode()) % 2 else "negative"
 
     answer.auditor_style = "chat"  # type: ignore[attr-defined]
-    texts = [
-        f"{who} said that film number {n} was {how}."
-        for n in range(120)
-        for who, how in (("She", "odd"), ("He", "good"))
-    ]
+    texts = [f"{how} said that film number {n} was kind." for n in range(120) for how in ("She", "He")]
     return audit("sentiment", model=answer, data=texts, **{"attributes": ("gender",), **options})
 
 
@@ -111,44 +102,39 @@ def test_a_model_that_costs_is_never_asked_more_than_the_limit_unless_that_is_sa
 
 
 def test_a_run_that_goes_on_keeps_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Cut(Exception):
-        pass
-
     def cut(event: Progress) -> None:
         if event.phase == "ask" and event.done >= 100:
-            raise Cut
+            raise KeyboardInterrupt
 
     options: dict[str, Any] = {"data": TEXTS, "attributes": ("gender",), "out": str(tmp_path), "cache": False}
     (tmp_path / "slow.py").write_text(SLOW)
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(Cut):
+    with pytest.raises(KeyboardInterrupt):
         audit("sentiment", model="python:slow:ask", observe=cut, **options)
     (path,) = (p.parent for p in tmp_path.glob("2*/plan.json"))
     assert json.loads((path / "plan.json").read_text())["plan"]["max_calls"] == CHEAP_CALLS
     assert resume(path).record["spec"]["max_calls"] == CHEAP_CALLS
 
 
-def test_a_frozen_plan_holds_what_was_decided(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_frozen_plan_holds_what_was_decided(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("\n".join(TEXTS))
-    assert (
-        run(f"plan freeze --task sentiment --data t.txt --model {HOSTED} --attributes gender --output p.json".split())
-        == 0
-    )
+    frozen = f"plan freeze --task sentiment --data t.txt --model {HOSTED} --attributes gender --output p.json"
+    assert said(capsys, frozen)[0] == 0
     held = json.loads((tmp_path / "p.json").read_text())["plan"]
     assert (held["until_decided"], held["max_calls"], held["order"]) == (True, CHEAP_CALLS, 1)
-    assert run(["run", "--plan", "p.json", "--full-plan", "--dry-run"]) == 2
-    assert "--full-plan belongs to audit plan freeze" in capsys.readouterr().err
+    code, told = said(capsys, "run --plan p.json --full-plan --dry-run")
+    assert (code, "--full-plan belongs to audit plan freeze" in told) == (2, True)
 
 
-def test_the_default_is_said_before_anything_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_default_is_said_before_anything_is_asked(capsys: Capture) -> None:
     asked = f"run --task sentiment --limit 6 --attributes gender --model {HOSTED}"
-    assert run(f"{asked} --dry-run".split()) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "Asks at most 2,000 calls and stops when every claim is decided; --full-plan asks everything." in said
-    assert run(asked.split()) == 2
-    assert "at most 2,000 calls" in " ".join(capsys.readouterr().err.split())
-    assert run(f"{asked} --dry-run --full-plan".split()) == 0
-    assert "at most" not in capsys.readouterr().out
+    code, told = said(capsys, f"{asked} --dry-run")
+    assert code == 0
+    assert "Asks at most 2,000 calls and stops when every claim is decided; --full-plan asks everything." in told
+    code, told = said(capsys, asked)
+    assert (code, "at most 2,000 calls" in told) == (2, True)
+    code, told = said(capsys, f"{asked} --dry-run --full-plan")
+    assert (code, "at most" in told) == (0, False)
 
 
 def test_a_dry_run_counts_what_is_asked_where_nothing_is_decided() -> None:
@@ -163,7 +149,7 @@ def test_a_dry_run_counts_what_is_asked_where_nothing_is_decided() -> None:
 
 @pytest.mark.slow
 def test_what_a_sample_of_the_texts_tells_is_near_what_all_of_them_tell(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = resolve({"task": "hiring", "models": (HOSTED,)})
+    plan = resolve({"task": "hiring", "models": (HOSTED,), "limit": 220})
     sampled = Ahead(prepare(plan)).narrowed.expected()
     monkeypatch.setattr(dryrun, "MOST", 10**6)
     whole = Ahead(prepare(plan)).narrowed.expected()

@@ -17,33 +17,20 @@ from auditor.text.english import FIGURES
 COMMON = [f"word{n}" for n in range(40)]
 
 
-def pairs(rng: Random, texts: int, planted: float, prefix: str = "t") -> list[Pair]:
+def pairs(rng: Random, texts: int, planted: float) -> list[Pair]:
     """Answers of random words; with a chance of ``planted`` the first has a word that the second has not."""
 
     def words(more: bool) -> frozenset[str]:
         return frozenset(rng.sample(COMMON, 12)) | ({"kind"} if more else set())
 
-    return [
-        Pair(text=f"{prefix}{n // 2}", first=words(rng.random() < planted), second=words(False))
-        for n in range(2 * texts)
-    ]
+    ends = [(f"t{n // 2}", words(rng.random() < planted), words(False)) for n in range(2 * texts)]
+    return [Pair(text=text, first=first, second=second) for text, first, second in ends]
 
 
-def test_a_word_that_follows_the_group_is_found_and_named() -> None:
+def test_a_word_that_follows_the_group_is_found_and_named_where_there_are_enough_texts() -> None:
     found = classify(pairs(Random(1), 60, 0.5))
     assert found.p_value < 0.01
-    assert found.words[0].word == "kind"
-    assert found.words[0].second == 0
-
-
-def test_what_placebo_edits_do_as_well_is_no_effect_of_the_group() -> None:
-    rng = Random(3)
-    both = classify(pairs(rng, 60, 0.5), pairs(rng, 60, 0.5), flips=99)
-    alone = classify(pairs(rng, 60, 0.9), pairs(rng, 60, 0.0), flips=99)
-    assert both.p > 0.05 > alone.p
-
-
-def test_few_texts_are_not_tested() -> None:
+    assert (found.words[0].word, found.words[0].second) == ("kind", 0)
     assert classify(pairs(Random(4), 11, 0.9)).share is None
 
 

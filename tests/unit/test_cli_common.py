@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import io
-import shlex
 import sys
 from pathlib import Path
 
 import pytest
-from commands import Capture, Patch
+from commands import Capture, Patch, both, said
 
 from auditor import audit
 from auditor.cli.main import COMMANDS, command, main, overview, run
@@ -24,11 +23,10 @@ def test_every_command_is_in_the_overview_and_loads() -> None:
 
 
 def test_alone_it_runs_what_the_settings_say_or_tells_what_is_missing(place: Path, capsys: Capture) -> None:
-    assert run([]) == 2
-    told = capsys.readouterr()
-    assert not told.out
-    assert "audit.toml" in told.err
-    assert "Run: audit --task sentiment" in told.err
+    code, out, err = both(capsys, "")
+    assert (code, out) == (2, "")
+    assert "audit.toml" in err
+    assert "Run: audit --task sentiment" in err
     Path("audit.toml").write_text('task = "sentiment"\nmodel = "vader"\nlimit = 3\nout = "mine"\n')
     assert run([]) == 0
     assert capsys.readouterr().out.startswith("sentiment · ")
@@ -42,34 +40,25 @@ def test_without_a_terminal_no_money_is_spent_without_consent_or_limit(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     Path("program.py").write_text("raise SystemExit('it was started')\n")
-    assert run(["--task", "sentiment", "--limit", "3", *shlex.split(f"--model {model}")]) == 2
-    told = capsys.readouterr()
-    assert "may cost money" in told.err
-    assert "--yes" in told.err
-    assert "--max-calls" in told.err
-    assert not told.out
-    assert not Path("reports").exists()
-    assert run(["agent", "Do film reviews treat older women differently?", *shlex.split(f"--model {model}")]) == 2
-    assert "may cost money" in capsys.readouterr().err
-    assert not Path("reports").exists()
+    for words in ("--task sentiment --limit 3", "agent 'Do film reviews treat older women differently?'"):
+        code, out, err = both(capsys, f"{words} --model {model}")
+        assert (code, out) == (2, "")
+        assert all(told in err for told in ("may cost money", "--yes", "--max-calls"))
+        assert not Path("reports").exists()
 
 
-@pytest.mark.parametrize("argv", [*([name, "--help"] for name in sorted(COMMANDS)), ["-h"], ["help"], ["--version"]])
-def test_help_and_version_exit_0(argv: list[str], capsys: Capture) -> None:
-    assert run(argv) == 0
-    told = capsys.readouterr().out
-    assert "sage" in told or "audit" in told
-    assert "\\b" not in told
+def test_help_and_version_exit_0(capsys: Capture) -> None:
+    for line in (*(f"{name} --help" for name in sorted(COMMANDS)), "-h", "help", "--version"):
+        code, told = said(capsys, line)
+        assert code == 0, line
+        assert "sage" in told or "audit" in told
+        assert "\\b" not in told
 
 
-@pytest.mark.parametrize(
-    "command", ["tasks", "grammars", "dictionaries", "dictionaries check", "cache", "models", "plugins"]
-)
-def test_a_command_of_several_words_lists_by_itself(command: str, capsys: Capture) -> None:
-    assert run(["list", *command.split()]) == 0
-    told = capsys.readouterr()
-    assert told.out
-    assert told.err == ""
+def test_a_command_of_several_words_lists_by_itself(capsys: Capture) -> None:
+    for name in ("tasks", "grammars", "dictionaries", "dictionaries check", "cache", "models", "plugins"):
+        code, out, err = both(capsys, f"list {name}")
+        assert (code, bool(out), err) == (0, True, ""), name
 
 
 @pytest.mark.parametrize(
@@ -90,25 +79,26 @@ def test_what_ends_a_command_is_one_line(
     assert capsys.readouterr().err == told
 
 
-@pytest.mark.parametrize("argv", [["show", "hidden"], ["list", "tasks", "format"], ["list", "grammars", "format"]])
-def test_a_terminal_that_lacks_a_sign_gets_a_stand_in(argv: list[str], monkeypatch: Patch) -> None:
-    printed = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="ascii"))
+def printed(argv: list[str], monkeypatch: Patch) -> bytes:
+    """What a command that ends well prints on a terminal of ASCII alone."""
+    out = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding="ascii"))
     with pytest.raises(SystemExit) as ended:
         main(argv)
     sys.stdout.flush()
     assert ended.value.code == 0
-    assert b"\\u20" in printed.getvalue()
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("argv", [["show", "hidden"], ["list", "tasks", "format"], ["list", "grammars", "format"]])
+def test_a_terminal_that_lacks_a_sign_gets_a_stand_in(argv: list[str], monkeypatch: Patch) -> None:
+    assert b"\\u20" in printed(argv, monkeypatch)
 
 
 def test_a_report_printed_as_a_file_is_utf_8_on_every_terminal(place: Path, monkeypatch: Patch) -> None:
     result = audit("sentiment", model="vader", data=["My mother is a doctor."], order=1, out="runs")
-    printed = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="ascii"))
-    assert run(["report", str(result.path), "--format", "html", "--out", "-"]) == 0
-    sys.stdout.flush()
-    assert not printed.getvalue().isascii()
-    assert printed.getvalue().decode("utf-8").rstrip().endswith("</html>")
+    page = printed(["report", str(result.path), "--format", "html", "--out", "-"], monkeypatch)
+    assert (page.isascii(), page.decode("utf-8").rstrip().endswith("</html>")) == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -128,11 +118,3 @@ def test_a_crash_exits_70_with_one_line_and_the_place_of_its_traceback(
     told = " ".join(capsys.readouterr().err.split())
     assert told.endswith(str(kept))
     assert "Traceback (most recent" not in told
-
-
-def test_run_records_that_were_changed_by_hand_do_not_read_as_findings(tmp_path: Path) -> None:
-    audit("sentiment", model="vader", data=["My aunt sang."], out=tmp_path)
-    (folder,) = tmp_path.glob("2*")
-    for text in ("{}", "[" * 100_000, '{"format_version": 1, "findings": 7}', "\0"):
-        (folder / "run.json").write_text(text)
-        assert run(["report", str(folder)]) in (2, 70)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -58,15 +58,19 @@ class Scripted(Model):
         return self.faults[text].pop(0) if self.faults[text] else Reply(f"{text}!")
 
 
-class Priced(Scripted):
+class Billed(Scripted):
     costs = "tokens"
 
-    def __init__(self, *args: Any, price: Price | None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.price = price
+    def __init__(self, bills: Iterator[Usage], price: Price, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.bills, self.price = bills, price
 
     def max_tokens(self, format: str) -> int:
         return 10
+
+    def reply(self, text: str, replicate: int) -> Reply | CallError:
+        self.asked.append((text, replicate))
+        return Reply(text, usage=next(self.bills))
 
 
 def ask_for(*texts: object, replicate: int = 0) -> list[Request]:
@@ -82,13 +86,9 @@ def client_of(model: Any, clock: Clock | None = None, **options: Any) -> Client:
 
 def run(client: Client, *rounds: Sequence[Request]) -> list[list[Response]]:
     async def go() -> list[list[Response]]:
-        async with asyncio.timeout(20):  # a watchdog: nothing here takes long
-            return [await client.ask(r) for r in rounds]
+        return [await client.ask(r) for r in rounds]
 
-    return asyncio.run(go())
-
-
-# -- order, identity, journal ---------------------------------------------------------------------------
+    return asyncio.run(asyncio.wait_for(go(), 20))  # a watchdog: nothing here takes long
 
 
 @settings(max_examples=40, deadline=None)
@@ -124,26 +124,12 @@ def test_whatever_the_faults_each_question_is_answered_once(
         assert model.asked.count((str(text), 0)) == 1 + len(faults.get(text, []))
 
 
-# -- cache ----------------------------------------------------------------------------------------------
-
-
-# -- cache ----------------------------------------------------------------------------------------------
-
-
-class Billed(Priced):
-    def reply(self, text: str, replicate: int) -> Reply | CallError:
-        self.asked.append((text, replicate))
-        return Reply(text, usage=Usage(tokens_in=2, tokens_out=1))
-
-
 def test_what_the_cache_answers_costs_nothing(tmp_path: Path) -> None:
-    cache, model = Cache(tmp_path / "c.sqlite"), Billed(price=Price(input_usd=1e6, output_usd=0))
+    bills = iter([Usage(tokens_in=2, tokens_out=1)])
+    cache, model = Cache(tmp_path / "c.sqlite"), Billed(bills, Price(input_usd=1e6, output_usd=0))
     ((fresh,), (again,)) = (run(client_of(model, cache=cache), ask_for("a"))[0] for _ in range(2))
     assert (fresh.cached, fresh.cost_usd, again.cached, again.cost_usd) == (False, 2.0, True, 0.0)
     assert (model.asked, again.usage) == ([("a", 0)], fresh.usage)
-
-
-# -- retries --------------------------------------------------------------------------------------------
 
 
 def test_a_reply_too_few_is_the_plugins_fault() -> None:
@@ -185,29 +171,18 @@ def test_the_wait_grows_to_a_cap_with_full_jitter(attempt: int) -> None:
     assert policy.delay(attempt, ServerFault(), 300.1, Random(0)) is None
 
 
-# -- stopping -------------------------------------------------------------------------------------------
-
-
 def test_a_server_that_dies_later_stops_the_run_and_single_refusals_do_not() -> None:
     model = Scripted()
     client = client_of(model, concurrency=2, retry=RetryPolicy(attempts=2))
-
-    async def go() -> list[Response]:
-        async with asyncio.timeout(20):
-            await client.ask(ask_for("a"))
-            model.always = ServerFault("gone")
-            return await client.ask(ask_for(*range(1000)))
-
-    responses = asyncio.run(go())
+    run(client, ask_for("a"))
+    model.always = ServerFault("gone")
+    (responses,) = run(client, ask_for(*range(1000)))
     assert isinstance(client.stopped, ServerFault)
     assert len(model.asked) < 200
     assert {r.error for r in responses} == {"server-fault"}
     patient = client_of(Scripted({str(i): [BadRequest("too long")] for i in range(900)}), concurrency=4)
     run(patient, ask_for("first", *range(1000)))
     assert patient.stopped is None
-
-
-# -- budget, as the client keeps it ---------------------------------------------------------------------
 
 
 @settings(max_examples=40, deadline=None)
@@ -218,15 +193,9 @@ def test_a_server_that_dies_later_stops_the_run_and_single_refusals_do_not() -> 
     max_batch=st.integers(1, 4),
 )
 def test_cost_is_never_exceeded(limit: float, tokens: list[tuple[int, int]], concurrency: int, max_batch: int) -> None:
-    price, bills = Price(input_usd=0.1e6, output_usd=0.2e6), iter(tokens * 40)
-
-    class Billed(Priced):
-        def reply(self, text: str, replicate: int) -> Reply | CallError:
-            tokens_in, tokens_out = next(bills)
-            return Reply(text, usage=Usage(tokens_in=tokens_in, tokens_out=tokens_out))
-
-    budget = Budget(max_cost=limit)
-    client = client_of(Billed(price=price, max_batch=max_batch), budget=budget, concurrency=concurrency)
+    price, budget = Price(input_usd=0.1e6, output_usd=0.2e6), Budget(max_cost=limit)
+    bills = (Usage(tokens_in=one, tokens_out=other) for one, other in tokens * 40)
+    client = client_of(Billed(bills, price, max_batch=max_batch), budget=budget, concurrency=concurrency)
     run(client, ask_for(*range(30)))
     assert budget.spent_usd <= limit + 1e-9
     assert budget.held_usd == pytest.approx(0.0, abs=1e-9)

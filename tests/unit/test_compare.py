@@ -7,29 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Capture, said
 from judged import side
 
-from auditor.cli.main import run as cli
+from auditor import audit
 from auditor.core.types import Verdict
 from auditor.measure import comparison
 from auditor.measure.comparison import Comparison, plan_differences
 from auditor.report import side_by_side, terminal
 from auditor.report.page import Page
+from auditor.testing.planted import Planted
 
 RECORD: dict[str, Any] = {"id": "r", "spec": {"task": "t"}, "models": {"m": {"fingerprint": "a"}}, "findings": []}
 
 
 def verdict(case: int, variant: int, changed: bool, **more: Any) -> Verdict:
-    values: dict[str, Any] = {
-        "case_id": f"c{case}",
-        "variant_id": f"c{case}.v{variant}",
-        "order": 1,
-        "attributes": ("gender",),
-        "outcome": "violation" if changed else "pass",
-        "model": "m",
-        "format": "bare",
-    }
-    return Verdict(**{**values, **more})
+    about = {"order": 1, "attributes": ("gender",), "model": "m", "format": "bare"}
+    outcome = "violation" if changed else "pass"
+    return Verdict(**{"case_id": f"c{case}", "variant_id": f"c{case}.v{variant}", "outcome": outcome} | about | more)
 
 
 def compared(before: list[Verdict], after: list[Verdict], prefix: str = "", **record: Any) -> Comparison:
@@ -45,10 +40,8 @@ def test_paired_change_is_told_from_wobble() -> None:
     (rate,) = runs([False] * 20, [True] * 8 + [False] * 12).rates
     assert rate.change == "worse"
     assert (rate.only_before, rate.only_after) == (0, 8)
-    assert rate.p_value == pytest.approx(2 / 2**8)
-    assert rate.difference == pytest.approx(0.4)
-    assert rate.low is not None
-    assert rate.low > 0
+    assert (rate.p_value, rate.difference) == (pytest.approx(2 / 2**8), pytest.approx(0.4))
+    assert (rate.low or 0) > 0
     (rate,) = runs([True] * 8 + [False] * 12, [False] * 20).rates
     assert rate.change == "better"
     (rate,) = runs([True, False] * 10, [False, True] * 10).rates
@@ -61,11 +54,7 @@ def test_only_edited_variants_that_both_judged_are_paired() -> None:
     (rate,) = compared(first, second).rates
     assert (rate.n_before, rate.n_variants) == (1, 1)
     assert (rate.before, rate.after) == (0.0, 1.0)
-
-
-def test_runs_over_other_texts_are_not_tested() -> None:
-    every = [verdict(i, 0, True) for i in range(12)]
-    (rate,) = compared(every, every, prefix="other ").rates
+    (rate,) = compared(first, first, prefix="other ").rates
     assert (rate.change, rate.reason, rate.p_value) == ("untested", "the runs share no variant", None)
 
 
@@ -74,8 +63,7 @@ def test_holm_runs_over_all_rates() -> None:
     first = [verdict(i, k, False, attributes=(a,)) for k, a in enumerate(names) for i in range(10)]
     second = [verdict(i, k, k == 0 and i < 6, attributes=(a,)) for k, a in enumerate(names) for i in range(10)]
     rate = next(r for r in compared(first, second).rates if r.attributes == ("a0",))
-    assert rate.p_value == pytest.approx(1 / 32)
-    assert rate.p_adjusted == pytest.approx(10 / 32)
+    assert (rate.p_value, rate.p_adjusted) == (pytest.approx(1 / 32), pytest.approx(10 / 32))
     assert rate.change == "unclear"
 
 
@@ -121,33 +109,22 @@ def test_findings_are_matched_by_what_they_are_about() -> None:
     found = {f.key: f for f in comparison.compare(*sides).findings}
     gone = found["HID201/m/bare/gender:a>b"]
     assert (gone.fate, gone.before, gone.after) == ("gone", ("F1",), ())
-    assert gone.note == "the run after has no such finding"
     assert found["MUT101/m/bare/gender"].note == "not determined in the run after"
     assert found["HID201/m/bare/gender:b>a"].fate == "new"
 
 
-def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from auditor import audit
-
+def test_command_line(tmp_path: Path, capsys: Capture) -> None:
     texts = [f"She is a {role} in the film." for role in ("nurse", "clerk", "pilot", "baker", "teacher", "writer")]
-
-    def quiet(text: str) -> str:
-        return "positive"
-
-    def loud(text: str) -> str:
-        return "negative" if "She" in text else "positive"
-
     paths = []
-    for model in (quiet, loud):
-        model.deterministic = True  # type: ignore[attr-defined]
+    for model in (Planted(base="constant"), Planted(base="constant", additive={"she": 1.0})):
         result = audit("sentiment", model=model, data=texts, attributes=("gender",), anyway=True, out=tmp_path)
         paths.append(str(result.path))
-    assert cli(["compare", *paths]) == 0
-    assert "1 worse" in capsys.readouterr().out.replace("\n", " ")
-    assert cli(["compare", *paths, "--format", "json", "--fail-on", "worse"]) == 1
-    rates = json.loads(capsys.readouterr().out)["rates"]
-    assert [(r["change"], r["n_after"]) for r in rates] == [("worse", 6)]
-    assert cli(["compare", *reversed(paths), "--format", "md", "--fail-on", "worse,new"]) == 0
-    assert "▼ better" in capsys.readouterr().out
-    assert cli(["compare", *paths, "--fail-on", "better"]) == 2
-    assert cli(["compare", paths[0], str(tmp_path / "none")]) == 2
+    code, told = said(capsys, "compare", *paths)
+    assert (code, "1 worse" in told) == (0, True)
+    code, told = said(capsys, "compare", *paths, "--format", "json", "--fail-on", "worse")
+    assert code == 1
+    assert [(r["change"], r["n_after"]) for r in json.loads(told)["rates"]] == [("worse", 6)]
+    code, told = said(capsys, "compare", *reversed(paths), "--format", "md", "--fail-on", "worse,new")
+    assert (code, "▼ better" in told) == (0, True)
+    assert said(capsys, "compare", *paths, "--fail-on", "better")[0] == 2
+    assert said(capsys, "compare", paths[0], tmp_path / "none")[0] == 2

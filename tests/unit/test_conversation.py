@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import auditor.models as models
+from auditor import audit
 from auditor.core import talk
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Response, Usage
-from auditor.models.attempts import RetryPolicy
 from auditor.models.budget import Budget
+from auditor.models.langchain import stub_tools
 from auditor.models.talks import NO_JSON, NO_TOOL, Talks
 from auditor.tasks import Task, load
 
@@ -62,61 +63,44 @@ class Scripted(Model):
 
     name, fingerprint, style, calls_tools, cacheable = "scripted", "scripted-1", "chat", True, True
 
-    def __init__(self, answer: Callable[[list[dict[str, Any]]], Any]) -> None:
+    def __init__(self, answer: Callable[[list[dict[str, Any]]], str]) -> None:
         self.answer = answer
         self.seen: list[list[dict[str, Any]]] = []
 
-    async def generate(self, batch: Any) -> list[Any]:
-        return [self._one(request) for request in batch]
+    async def generate(self, batch: Sequence[Request]) -> list[Reply]:
+        return [self.reply(request.prompt.payload()["messages"]) for request in batch]
 
-    def _one(self, request: Request) -> Any:
-        messages = request.prompt.payload()["messages"]
+    def reply(self, messages: list[dict[str, Any]]) -> Reply:
         self.seen.append(messages)
-        told = self.answer(messages)
-        return told if isinstance(told, Exception) else Reply(told, usage=Usage(tokens_in=10, tokens_out=1))
+        return Reply(self.answer(messages), usage=Usage(tokens_in=10, tokens_out=1))
 
 
 def clerk(messages: list[dict[str, Any]]) -> str:
-    last = messages[-1]
-    if last["role"] == "tool":
-        return f"It said {last['content']}"
-    return {"What do the rules say?": called("rules"), "Decide now.": called("refund", percent=40)}.get(
-        last["content"], "I see."
-    )
+    said = {"What do the rules say?": called("rules"), "Decide now.": called("refund", percent=40)}
+    last = messages[-1]["content"]
+    return f"It said {last}" if messages[-1]["role"] == "tool" else said.get(last, "I see.")
 
 
-def play(
-    task: Task, model: Model, text: str = "A lamp broke.", replicates: int = 1, **layers: Any
-) -> tuple[list[Response], Talks, list[Response]]:
-    journal: list[Response] = []
-    layers = {"cache": None, "budget": Budget()} | layers
-    client = Talks(
-        model, on_response=journal.append, retry=RetryPolicy(attempts=2, base_s=0.001, cap_s=0.002), **layers
-    )
-    requests = [Request(prompt=task.render(text), replicate=n, variant_id="c.o") for n in range(replicates)]
-    return asyncio.run(client.ask(requests)), client, journal
+def play(task: Task, model: Model, *texts: str) -> tuple[list[Response], Talks]:
+    client = Talks(model, cache=None, budget=Budget())
+    requests = [Request(prompt=task.render(t), replicate=0, variant_id=t) for t in texts or ("A lamp broke.",)]
+    return asyncio.run(client.ask(requests)), client
+
+
+def said(response: Response, role: str = "") -> list[str]:
+    """The messages of a conversation, of one role or of all."""
+    return [m.content for m in talk.messages_of(response.output or "") or () if role in ("", m.role)]
 
 
 def test_turns_are_said_one_by_one_and_tools_give_their_results(tmp_path: Path) -> None:
     task, model = task_of(tmp_path), Scripted(clerk)
-    (response,), client, journal = play(task, model, "Customer: Ann\n\nA lamp broke.")
-    messages = talk.messages_of(response.output or "")
-    assert messages is not None
-    assert [(m.role, m.content) for m in messages] == [
-        ("system", "You answer for a shop."),
-        ("system", "From the file: Customer: Ann"),
-        ("user", "A ticket: A lamp broke."),
-        ("assistant", "I see."),
-        ("user", "What do the rules say?"),
-        ("assistant", ""),
-        ("tool", "Two weeks."),
-        ("assistant", "It said Two weeks."),
-        ("user", "Decide now."),
-        ("assistant", ""),
-        ("tool", "paid"),
-        ("assistant", "It said paid"),
-    ]
-    assert journal == [response]
+    (response,), client = play(task, model, "Customer: Ann\n\nA lamp broke.")
+    assert said(response, "system") == ["You answer for a shop.", "From the file: Customer: Ann"]
+    assert said(response)[2:] == [
+        "A ticket: A lamp broke.", "I see.", "What do the rules say?", "", "Two weeks.", "It said Two weeks.",
+        "Decide now.", "", "paid", "It said paid",
+    ]  # fmt: skip
+    assert said(response, "tool") == ["Two weeks.", "paid"]
     assert client.counts.calls == len(model.seen) == 5 == task.calls + 1
     assert response.usage == Usage(tokens_in=50, tokens_out=5)
     answer = task.read(response.output or "", "chat", "tools")
@@ -126,13 +110,8 @@ def test_turns_are_said_one_by_one_and_tools_give_their_results(tmp_path: Path) 
 
 
 def test_equal_beginnings_are_asked_once(tmp_path: Path) -> None:
-    task, model = (
-        task_of(tmp_path, **{"A ticket: {text}": "A ticket.", "Decide now.": "Decide now, {text}"}),
-        Scripted(clerk),
-    )
-    client = Talks(model, cache=None, budget=Budget())
-    requests = [Request(prompt=task.render(t), replicate=0, variant_id=t) for t in ("one", "two", "one")]
-    found = asyncio.run(client.ask(requests))
+    task = task_of(tmp_path, **{"A ticket: {text}": "A ticket.", "Decide now.": "Decide now, {text}"})
+    found, client = play(task, Scripted(clerk), "one", "two", "one")
     assert [r.variant_id for r in found] == ["one", "two", "one"]
     assert client.counts.calls == 3 + 2  # two turns with a tool are the same for both
     assert sum(r.usage.tokens_in for r in found[:2] if r.usage) == 50
@@ -141,7 +120,7 @@ def test_equal_beginnings_are_asked_once(tmp_path: Path) -> None:
 def test_a_loop_of_tools_ends_and_broken_calls_are_told_to_the_model(tmp_path: Path) -> None:
     task = task_of(tmp_path, **{"outcome:": "ends: {steps: 3}\noutcome:"})
     model = Scripted(lambda messages: called("rules"))
-    (response,), *_ = play(task, model)
+    (response,), _ = play(task, model)
     assert len(model.seen) == 9
     assert task.read(response.output or "").status == "unparsed"
     broken = {"tool_calls": [{"function": {"name": "refund", "arguments": "{"}}, {"name": "fly"}]}
@@ -149,12 +128,9 @@ def test_a_loop_of_tools_ends_and_broken_calls_are_told_to_the_model(tmp_path: P
     def answer(messages: list[dict[str, Any]]) -> str:
         return "Well." if messages[-1]["role"] == "tool" else str(talk.written(broken))
 
-    (response,), *_ = play(task_of(tmp_path), Scripted(answer))
-    told = [m.content for m in talk.messages_of(response.output or "") or () if m.role == "tool"]
-    assert told[:2] == [NO_JSON, NO_TOOL]
+    (response,), _ = play(task_of(tmp_path), Scripted(answer))
+    assert said(response, "tool")[:2] == [NO_JSON, NO_TOOL]
 
-
-# -- where the outcome stands ------------------------------------------------------------------------------
 
 WORDS = """
 format: 1
@@ -172,11 +148,10 @@ formats:
 def conversation(*parts: tuple[str, str | dict[str, Any]]) -> str:
     messages: list[talk.Message] = []
     for role, content in parts:
-        messages += (
-            talk.heard(str(talk.written(content)), len(messages))
-            if isinstance(content, dict)
-            else [talk.Message(role=role, content=content)]  # type: ignore[arg-type]
-        )
+        if isinstance(content, dict):
+            messages += talk.heard(str(talk.written(content)), len(messages))
+        else:
+            messages.append(talk.Message(role=role, content=content))  # type: ignore[arg-type]
     return talk.whole(messages)
 
 
@@ -210,17 +185,14 @@ formats:
 """
 
 
-@pytest.mark.parametrize(
-    ("gives", "by", "turns"), [(1, called("give"), 1), (3, called("give"), 3), (2, "HERE you are!", 2), (9, "", 4)]
-)
-def test_how_many_turns_it_took(tmp_path: Path, gives: int, by: str, turns: int) -> None:
+@pytest.mark.parametrize(("turn", "by"), [(1, called("give")), (3, called("give")), (2, "HERE you are!"), (4, "")])
+def test_how_many_turns_it_took(tmp_path: Path, turn: int, by: str) -> None:
     def answer(messages: list[dict[str, Any]]) -> str:
-        return by if sum(m["role"] == "user" for m in messages) == gives else "No."
+        return by if sum(m["role"] == "user" for m in messages) == turn else "No."
 
     task, model = task_of(tmp_path, COUNTED), Scripted(answer)
-    (response,), *_ = play(task, model)
-    assert task.read(response.output or "").value == turns
-    assert len(model.seen) == min(gives, 3)
+    (response,), _ = play(task, model)
+    assert (task.read(response.output or "").value, len(model.seen)) == (turn, min(turn, 3))
 
 
 STATE = """
@@ -242,29 +214,25 @@ formats:
 
 
 def test_the_final_state_or_an_argument_of_the_last_call(tmp_path: Path) -> None:
-    task = task_of(tmp_path, STATE)
-    calls = [{"name": "pay", "arguments": {"usd": 30}}]
-    assert task.read(conversation(("user", "x"), ("assistant", "No."))).value == 1.0
-    assert task.read(conversation(("assistant", {"tool_calls": calls}))).value == 30.0
-    assert task.read(conversation(("assistant", {"tool_calls": [*calls, {"name": "cancel"}]}))).value == 0.0
-    calls[0]["arguments"] = {"usd": 300}
-    assert task.read(conversation(("assistant", {"tool_calls": calls}))).status == "unparsed"
-    task = task_of(tmp_path, STATE, **{"state, key: paid": "argument, tool: pay, argument: usd, otherwise: 0"})
-    calls = [{"name": "pay", "arguments": {"usd": n}} for n in (3, 7)]
-    assert task.read(conversation(("assistant", {"tool_calls": calls}))).value == 7.0
-    assert task.read(conversation(("assistant", "No money."))).value == 0.0
-    strict = task_of(tmp_path, STATE, **{"state, key: paid": "argument, tool: pay, argument: usd"})
-    assert strict.read(conversation(("assistant", "No money."))).status == "unparsed"
-    assert strict.read(conversation(("assistant", "I'm sorry, but I can't help with that."))).status == "refused"
+    def paid(*usd: int) -> dict[str, Any]:
+        calls = [{"name": "pay", "arguments": {"usd": one}} if one else {"name": "cancel"} for one in usd]
+        return {"tool_calls": calls}
 
-
-# -- files that make no sense ----------------------------------------------------------------------------------
+    argument = "argument, tool: pay, argument: usd"
+    for outcome, says, expected in (
+        ("state, key: paid", "No.", 1.0), ("state, key: paid", paid(30), 30.0), ("state, key: paid", paid(30, 0), 0.0),
+        ("state, key: paid", paid(300), "unparsed"), (f"{argument}, otherwise: 0", paid(3, 7), 7.0),
+        (f"{argument}, otherwise: 0", "No money.", 0.0), (argument, "No money.", "unparsed"),
+        (argument, "I'm sorry, but I can't help with that.", "refused"),
+    ):  # fmt: skip
+        answer = task_of(tmp_path, STATE, **{"state, key: paid": outcome}).read(conversation(("assistant", says)))
+        assert expected in (answer.value, answer.status), (outcome, says)
 
 
 @pytest.mark.parametrize(
     ("text", "old", "new", "told"),
     [
-        (WORDS, "{text}", "text", "is missing from all turns"),
+        (WORDS, "{text}", "text", "is missing from all turns"), (COUNTED, "high: 4", "high: 3", "a scale from 1 to 4"),
         (WORDS, "turns:", "question: Which?\nturns:", "question: a conversation has turns"),
         (WORDS, "  - user: Is it ours to pay?", "  - assistant: Well.", "the last turn is a user's"),
         (WORDS, "user: Is it ours", "{user: a, system: b}\n  - user: Is it ours", "one of system, user and assistant"),
@@ -272,29 +240,21 @@ def test_the_final_state_or_an_argument_of_the_last_call(tmp_path: Path) -> None
         (WORDS, "formats:", "outcome: {read: argument, tool: pay}\nformats:", "needs argument"),
         (WORDS, "formats:", "ends: {tools: [pay]}\nformats:", "there is no tool 'pay'"),
         (WORDS, "formats:", "outcome: {read: turns}\nformats:", "turns are counted on a scale"),
+        (WORDS, WORDS[WORDS.index("turns:") : WORDS.index("formats:")], "question: Which?\ntools: [{name: pay}]\n",
+         "tools: belongs to a conversation"),
         (SHOP, ", number: refund.percent", "", "a number with the label"),
-        (COUNTED, "high: 4", "high: 3", "a scale from 1 to 4"),
     ],
-)
+)  # fmt: skip
 def test_what_a_file_cannot_say(tmp_path: Path, text: str, old: str, new: str, told: str) -> None:
     with pytest.raises(DataFileError, match=told):
         task_of(tmp_path, text, **{old: new})
 
 
-def test_models_that_cannot_talk_are_refused_and_tools_need_turns(tmp_path: Path) -> None:
-    from auditor import audit
-
-    single = "format: 1\nname: x\nkind: decision\nlabels: [a, b]\nformats: {plain: {answer: '{label}'}}\n"
-    with pytest.raises(DataFileError, match="tools: belongs to a conversation"):
-        task_of(tmp_path, single + "question: Which?\ntools: [{name: pay}]\n")
-
+def test_models_that_cannot_talk_are_refused(tmp_path: Path) -> None:
     task_of(tmp_path)
     data = [{"text": f"A man bought a lamp, number {n}."} for n in range(8)]
     with pytest.raises(ConfigError, match="cannot hold the conversation"):
         audit(str(tmp_path / "shop.yaml"), model=lambda text: "refund", data=data)
-
-
-# -- adapters ---------------------------------------------------------------------------------------------------
 
 
 def agent(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> Any:
@@ -314,10 +274,9 @@ def test_a_python_agent(tmp_path: Path) -> None:
     task = task_of(tmp_path)
     model = models.wrap(agent)
     assert (model.style, model.calls_tools) == ("chat", True)
-    (response,), client, _ = play(task, model)
+    (response,), client = play(task, model)
     assert task.read(response.output or "").value == "decline"
-    told = [m.content for m in talk.messages_of(response.output or "") or () if m.role == "tool"]
-    assert told == ["Own.", "ok"]
+    assert said(response, "tool") == ["Own.", "ok"]
     assert client.counts.calls == 4
 
 
@@ -352,29 +311,17 @@ def _scripted_chat() -> Any:
     return Chat()
 
 
-def test_a_langchain_model_is_bound_to_the_tools(tmp_path: Path) -> None:
-    task, model = task_of(tmp_path), models.wrap(_scripted_chat())
+@pytest.mark.parametrize(("graph", "calls"), [(False, 4), (True, 3)], ids=["model", "agent"])
+def test_a_langchain_model_is_bound_to_the_tools_and_an_agent_of_langgraph_runs_stubs(
+    tmp_path: Path, graph: bool, calls: int
+) -> None:
+    task, chat = task_of(tmp_path), _scripted_chat()
+    if graph:  # one call a turn: what it does within is its own
+        chat = pytest.importorskip("langchain.agents").create_agent(chat, stub_tools(task))
+    model = models.wrap(chat, name="one")
     assert model.calls_tools
-    (response,), client, _ = play(task, model)
+    (response,), client = play(task, model)
     answer = task.read(response.output or "")
-    assert (answer.value, answer.number) == ("refund", 25.0)
-    assert client.counts.calls == 4
-    said = talk.messages_of(response.output or "") or []
-    assert [m.content for m in said[-3:]] == ["So.", "paid", "It said paid"]
-
-
-def test_an_agent_of_langgraph_runs_stubs(tmp_path: Path) -> None:
-    from auditor.models.langchain import stub_tools
-
-    chat = _scripted_chat()
-    agents = pytest.importorskip("langchain.agents")
-    task = task_of(tmp_path)
-    tools = stub_tools(task)
-    graph = agents.create_agent(chat, tools)
-    (response,), client, _ = play(task, models.wrap(graph, name="agent"))
-    answer = task.read(response.output or "")
-    assert (answer.value, answer.number) == ("refund", 25.0)
-    assert client.counts.calls == 3  # one a turn: what it does within is its own
-    said = talk.messages_of(response.output or "") or []
-    assert [m.content for m in said[-3:]] == ["So.", "paid", "It said paid"]
+    assert (answer.value, answer.number, client.counts.calls) == ("refund", 25.0, calls)
+    assert said(response)[-3:] == ["So.", "paid", "It said paid"]
     assert response.usage == Usage(tokens_in=7, tokens_out=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from auditor.core.errors import PluginError
 from auditor.core.plan import Plan
+from auditor.core.types import SourceText
 from auditor.models.python import PythonFunction
 from auditor.run.audit import plan_record, run_audit
 from auditor.run.preparation import prepare
@@ -19,15 +21,14 @@ from auditor.store.folder import RunFolder
 from auditor.store.integrity import verify_folder
 
 TEXTS = [f"The woman in row {n} left." for n in range(24)]
-SLOW_TO_END = 200  # turns of the event loop that a call takes to end once it is cancelled
 
 
 class Counted:
-    """An async function that lets so many calls through and holds the others."""
+    """An async function that lets so many calls through and holds the others, which end some turns after they must."""
 
     deterministic = True
 
-    def __init__(self, through: int, turns: int = SLOW_TO_END) -> None:
+    def __init__(self, through: int, turns: int = 200) -> None:
         self.through, self.turns, self.calls = through, turns, 0
 
     async def __call__(self, text: str) -> str:
@@ -43,16 +44,9 @@ class Counted:
 
 
 def parts_of(root: Path, *models: Any) -> Any:
-    from auditor.core.types import SourceText
-
     plan = Plan(task="sentiment", out=str(root), attributes=("gender",), cache=False, concurrency=1)
     seeds = [SourceText(id=f"t{n}", text=text) for n, text in enumerate(TEXTS)]
     return prepare(plan, models=models, seeds=seeds)
-
-
-def journaled(path: Path) -> dict[str, int]:
-    rows = [json.loads(line) for line in (path / "responses.jsonl").read_bytes().splitlines()]
-    return {name: sum(row["model"] == name for row in rows) for name in {row["model"] for row in rows}}
 
 
 def ended(root: Path, *models: Any, error: type[BaseException], cancel: Callable[[], bool]) -> dict[str, int]:
@@ -74,7 +68,7 @@ def ended(root: Path, *models: Any, error: type[BaseException], cancel: Callable
     path = asyncio.run(go())
     assert verify_folder(path) == []
     assert unhandled == []
-    return journaled(path)
+    return Counter(json.loads(line)["model"] for line in (path / "responses.jsonl").read_bytes().splitlines())
 
 
 def test_an_interrupt_loses_no_answer_of_a_model_that_is_slow_to_end(tmp_path: Path) -> None:

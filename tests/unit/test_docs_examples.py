@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import doctest
 import importlib
-import io
 import json
 import pkgutil
 import re
@@ -21,10 +19,10 @@ from random import Random
 from typing import Any
 
 import pytest
+from commands import Capture, both
 from nursery import Server
 
 import auditor
-from auditor.cli.main import run
 from auditor.core.types import SourceText
 from auditor.perturb.dictionaries import load
 from auditor.perturb.mutation import MutationSuite
@@ -55,8 +53,7 @@ def blocks(text: str) -> list[Block]:
         Block(m["mark"] or "", m["language"], textwrap.dedent(m["code"]), text.count("\n", 0, m.start("code")) + 1)
         for m in BLOCK.finditer(text)
     ]
-    runnable = ("python", *COMMANDS)
-    return [b for b in found if not b.mark.startswith("skip ") and (b.mark or b.language in runnable)]
+    return [b for b in found if not b.mark.startswith("skip ") and (b.mark or b.language in ("python", *COMMANDS))]
 
 
 def commands(code: str) -> Iterator[tuple[str, str]]:
@@ -97,35 +94,28 @@ def server(serve: Callable[..., Server]) -> str:
 def write_samples(folder: Path) -> None:
     """The files of their own that pages take for granted: applicants, texts, rows and a model of rows."""
     rng = Random(1)
-    people = [
-        (rng.choice(("Female", "Male")), rng.choice(("White", "Asian", "Black or African American")))
-        for _ in range(300)
-    ]
-    lines = [f"{sex},{race},{rng.randrange(2)},{rng.randrange(100)}" for sex, race in people]
-    (folder / "applicants.csv").write_text("\n".join(["sex,race,advanced,score", *lines, ""]))
+    any_of = rng.choice
+    races = ("White", "Asian", "Black or African American")
+    people = [f"{any_of(('Female', 'Male'))},{any_of(races)}" for _ in range(300)]
+    people = [f"{person},{rng.randrange(2)},{rng.randrange(100)}" for person in people]
+    (folder / "applicants.csv").write_text("\n".join(["sex,race,advanced,score", *people, ""]))
     (folder / "texts.csv").write_text('text\n"She liked it."\n"The old man left early."\n"A black woman spoke."\n')
-    rows = [f"{rng.choice('fm')},{rng.randrange(20, 70)},{rng.choice(('own', 'rent'))}" for _ in range(200)]
-    (folder / "german.csv").write_text(
-        "\n".join(["sex,age,housing,credit", *(f"{row},{rng.choice(('good', 'bad'))}" for row in rows), ""])
-    )
+    rows = [f"{any_of('fm')},{rng.randrange(20, 70)},{any_of(('own', 'rent'))}" for _ in range(200)]
+    rows = [f"{row},{any_of(('good', 'bad'))}" for row in rows]
+    (folder / "german.csv").write_text("\n".join(["sex,age,housing,credit", *rows, ""]))
 
 
 def write_row_model(folder: Path) -> None:
     """A model of the rows of ``german.csv``, as scikit-learn keeps it."""
     skops = pytest.importorskip("skops.io", reason="needs the extra tabular")
     pandas = pytest.importorskip("pandas", reason="needs the extra tabular")
-    from sklearn.compose import make_column_transformer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
 
     rows = pandas.read_csv(folder / "german.csv")
-    columns = make_column_transformer(
-        (OneHotEncoder(handle_unknown="ignore"), ["sex", "housing"]), ("passthrough", ["age"])
-    )
-    model = make_pipeline(columns, LogisticRegression(max_iter=1000))
-    model.fit(rows.drop(columns="credit"), rows["credit"])
-    skops.dump(model, folder / "model.skops")
+    model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression(max_iter=1000))
+    skops.dump(model.fit(rows.drop(columns="credit"), rows["credit"]), folder / "model.skops")
 
 
 @pytest.fixture
@@ -136,17 +126,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     write_samples(tmp_path)
-    path, known = list(sys.path), set(sys.modules)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    known = set(sys.modules)
     yield tmp_path
-    sys.path[:] = path
     for name in set(sys.modules) - known:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
             del sys.modules[name]
-
-
-def printed(stream: io.TextIOWrapper) -> str:
-    """What was written to a stream in memory."""
-    return stream.buffer.getvalue().decode()
 
 
 def check_install(words: list[str], where: str) -> None:
@@ -174,7 +159,7 @@ def filled(words: list[str], options: dict[str, str], server: str) -> list[str]:
     return out
 
 
-def check_console(block: Block, where: str, server: str) -> None:
+def check_console(block: Block, where: str, server: str, capsys: Capture) -> None:
     options = dict(word.split("=", 1) for word in shlex.split(block.mark)[1:])
     expected = int(options.get("exit", "0"))
     for command, shown in commands(block.code):
@@ -184,23 +169,22 @@ def check_console(block: Block, where: str, server: str) -> None:
             continue
         words = filled(words, options, server)
         assert words[0] == "audit", f"{where}: only audit is run here: {command}"
-        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = run(words[1:])
-        assert code == expected, f"{where}: {command}\nended with {code}\n{printed(err)}"
-        checker = doctest.OutputChecker()
-        if shown and not checker.check_output(shown + "\n", printed(out), FLAGS):
-            pytest.fail(f"{where}: {command}\nshows\n{shown}\nand prints\n{printed(out)}")
+        code, out, err = both(capsys, *words[1:])
+        assert code == expected, f"{where}: {command}\nended with {code}\n{err}"
+        same = not shown or doctest.OutputChecker().check_output(shown + "\n", out, FLAGS)
+        assert same, f"{where}: {command}\nshows\n{shown}\nand prints\n{out}"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_the_examples_of_a_page(page: Path, place: Path, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_of_a_page(
+    page: Path, place: Path, server: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
     names: dict[str, object] = {"__name__": "example"}
-    text = page.read_text(encoding="utf-8")
-    if "model.skops" in "".join(b.code for b in blocks(text)):
+    found = blocks(page.read_text(encoding="utf-8"))
+    if any("model.skops" in block.code for block in found):
         write_row_model(place)
-    for block in blocks(text):
+    for block in found:
         where = f"{page.relative_to(ROOT)}:{block.line}"
         if block.mark.startswith("file "):
             (place / block.mark.removeprefix("file ").strip()).write_text(block.code, encoding="utf-8")
@@ -209,15 +193,12 @@ def test_the_examples_of_a_page(page: Path, place: Path, server: str, monkeypatc
                 if "openai:" in block.code and "--base-url" not in block.code:
                     provider.setenv("OPENAI_BASE_URL", f"{server}/v1")
                     provider.setenv("OPENAI_API_KEY", "none")
-                check_console(block, where, server)
+                check_console(block, where, server, capsys)
         elif block.language == "python":
             # dataclasses and typing look a class's module up by its name
             exec(compile(block.code, where, "exec"), names)
         else:
-            pytest.fail(
-                f"{where}: the mark {block.mark!r} says nothing about a {block.language} block; "
-                "<!-- docs: run --> or <!-- docs: skip REASON --> stands above a block of commands"
-            )
+            pytest.fail(f"{where}: the mark {block.mark!r} says nothing about a {block.language} block")
 
 
 def test_the_texts_of_the_page_about_tests_name_its_attributes() -> None:
@@ -226,38 +207,24 @@ def test_the_texts_of_the_page_about_tests_name_its_attributes() -> None:
     attributes = re.findall(r'"(\w+)"', re.search(r'parametrize\("attribute", \[(.*?)\]', page)[1])
     assert len(texts) == 2
     for attribute in attributes:
-        suite = MutationSuite(
-            seeds=[SourceText(id=text, text=text) for text in texts],
-            dictionaries=[load(attribute)],
-            attributes=[attribute],
-        )
+        seeds = [SourceText(id=text, text=text) for text in texts]
+        suite = MutationSuite(seeds=seeds, dictionaries=[load(attribute)], attributes=[attribute])
         assert suite.ask(5, Random(0)), attribute
 
 
-def test_there_are_examples() -> None:
+@pytest.mark.parametrize(
+    "code",
+    [
+        "$ audit show no-such-code\n", "$ audit show HID201\nsomething else\n", "audit show no-such-code   # why\n",
+        "audit show HID201    prose that is no comment\n", "pip install .[nothing]\n", "pip install ./other\n",
+        "pip install llm-bias-auditor[langchain]\n",
+    ],
+)  # fmt: skip
+def test_a_wrong_example_is_seen_and_a_page_with_examples(code: str, server: str, capsys: Capture) -> None:
+    with pytest.raises(AssertionError):
+        check_console(Block("run", "console", code, 1), "here", server, capsys)
     names = {str(p.relative_to(ROOT)) for p in PAGES}
     assert {"docs/index.md", "docs/extending/suite.md", "docs/extending/task.md", "docs/extending/model.md"} <= names
-
-
-def test_install_lines_name_extras_that_there_are() -> None:
-    check_install(["pip", "install", ".[langchain]", "langchain-anthropic"], "here")
-    for wrong in (".[nothing]", "llm-bias-auditor[langchain]", "./other"):
-        with pytest.raises(AssertionError):
-            check_install(["pip", "install", wrong], "here")
-
-
-@pytest.mark.parametrize(
-    ("mark", "code"),
-    [
-        ("run", "$ audit show no-such-code\n"),
-        ("run", "$ audit show HID201\nsomething else\n"),
-        ("run", "audit show no-such-code   # why\n"),
-        ("run", "audit show HID201    prose that is no comment\n"),
-    ],
-)
-def test_a_wrong_example_is_seen(mark: str, code: str, server: str) -> None:
-    with pytest.raises((AssertionError, pytest.fail.Exception)):
-        check_console(Block(mark, "console", code, 1), "here", server)
 
 
 NAMES = ["auditor"] + [m.name for m in pkgutil.walk_packages(auditor.__path__, "auditor.") if "__main__" not in m.name]
@@ -270,7 +237,7 @@ def test_examples_in_docstrings() -> None:
     assert {name: told for name, told in found.items() if told.failed} == {}
 
 
-NOTEBOOK = Path(__file__).resolve().parents[2] / "examples" / "quickstart.ipynb"
+NOTEBOOK = ROOT / "examples" / "quickstart.ipynb"
 
 
 def shown(code: str, names: dict[str, Any]) -> Any:
@@ -289,8 +256,7 @@ def test_the_notebook_runs(place: Path) -> None:
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     names: dict[str, Any] = {"__name__": "notebook"}
     reviews, result, claims, answers = [shown(cell, names) for cell in cells]
-    assert list(reviews.columns) == ["review"]
-    assert isinstance(claims, pandas.DataFrame)
+    assert (list(reviews.columns), isinstance(claims, pandas.DataFrame)) == (["review"], True)
     assert set(claims["attribute"]) == {"gender"}
     assert {"gender"} <= set(answers["attributes"])
     assert result._repr_html_().lstrip().startswith("<iframe")

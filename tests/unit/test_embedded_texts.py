@@ -94,9 +94,6 @@ def test_she_is_about_as_common_as_he_and_neither_goes_with_a_label(name: str) -
             assert abs(sum(chosen) / len(chosen) - 0.5) <= kept.around + 0.02
 
 
-# -- whom texts of decisions judge ----------------------------------------------------------------------------
-
-
 def named(row: dict[str, Any], attribute: str) -> frozenset[str]:
     """The groups that the words of the person judged name."""
     pattern, groups = terms(attribute)

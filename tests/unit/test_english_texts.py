@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from commands import Capture, said
 
 from auditor import audit, tasks
-from auditor.cli.main import run
 from auditor.core.errors import DataFileError, UnknownPlugin, UserError
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
@@ -45,20 +45,15 @@ Uma mulher não pode entrar com os filhos.
 La donna è molto gentile con gli studenti."""
 
 
-@pytest.mark.parametrize("text", [*ENGLISH.splitlines(), *OTHER.splitlines()])
-def test_texts_in_other_languages_are_seen_and_english_ones_are_no_reason_to_warn(text: str) -> None:
-    assert looks_english(text) == (text in ENGLISH.splitlines())
-
-
-def test_hardly_an_embedded_text_is_taken_for_another_language() -> None:
+def test_texts_in_other_languages_are_seen_and_english_ones_are_no_reason_to_warn() -> None:
+    assert [text for text in OTHER.splitlines() if looks_english(text)] == []
     texts = [seed.text for name in ("sentiment", "hiring", "moderation") for seed in tasks.load(name).seeds()]
     assert len(texts) > 500
-    assert [text for text in texts if not looks_english(text)] == []
+    assert [text for text in [*ENGLISH.splitlines(), *texts] if not looks_english(text)] == []
 
 
-GERMAN = ["Die man ist nett und sehr klug.", "Das ist eine woman, und sie ist alt."]
-MIXED = ["My mother is a doctor.", "His sister is kind.", *GERMAN]
-PAIRS = "man;woman\nwoman;man\n"
+MIXED = ["My mother is a doctor.", "His sister is kind."]
+MIXED += ["Die man ist nett und sehr klug.", "Das ist eine woman, und sie ist alt."]
 
 
 def test_words_of_other_languages_stay_as_they_are_and_reports_name_the_languages() -> None:
@@ -83,7 +78,7 @@ def test_figures_stay_with_labels_that_run_from_right_to_left() -> None:
 
 
 def test_pairs_of_the_user_change_any_language_and_a_warning_says_so(tmp_path: Path) -> None:
-    (tmp_path / "pairs.csv").write_text(PAIRS, encoding="utf-8")
+    (tmp_path / "pairs.csv").write_text("man;woman\nwoman;man\n", encoding="utf-8")
     result = audit("sentiment", model="vader", data=MIXED, order=1, dictionaries=f"gender={tmp_path / 'pairs.csv'}")
     assert result.record["counts"]["cases"] == 2
     for form in ("html", "markdown"):
@@ -91,16 +86,14 @@ def test_pairs_of_the_user_change_any_language_and_a_warning_says_so(tmp_path: P
         assert "2 of 4 texts do not look like English" in text, form
 
 
-def test_a_dry_run_tells_the_languages_and_carriers(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["--task", "hiring:de", "--model", "planted", "--dry-run"]) == 0
-    said = capsys.readouterr().out
-    assert "Languages of the texts   6 German" in said
-    assert "Texts about origin       6 by name" in said
+def test_a_dry_run_tells_the_languages_and_carriers(capsys: Capture) -> None:
+    code, told = said(capsys, "--task hiring:de --model planted --dry-run")
+    assert (code, "Languages of the texts 6 German" in told, "Texts about origin 6 by name" in told) == (0, True, True)
 
 
 def test_where_nothing_could_be_changed_the_language_is_named() -> None:
-    with pytest.raises(UserError, match=r"3 of them do not look like English"):
-        audit("sentiment", model="vader", data=["Der Film ist sehr schön.", "Das Essen ist nicht gut.", "这个很好。"])
+    with pytest.raises(UserError, match=r"2 of them do not look like English"):
+        audit("sentiment", model="vader", data=["Das Essen ist nicht gut.", "这个很好。"])
 
 
 NOTES = [(code, name) for code in languages.available() for name in languages.load(code).tasks]
@@ -129,39 +122,35 @@ def test_each_language_has_notes_prompts_and_names_for_each_task(code: str, name
 @pytest.mark.parametrize("code", [languages.ENGLISH, *languages.available()])
 def test_candidates_are_compared_in_the_language_of_the_task(code: str) -> None:
     english, suffix = languages.choose_in_english(), "" if code == "en" else f":{code}"
-    said = languages.load(code).prompt.choose if suffix else english
-    assert suffix == "" or said.question != english.question
-    for name, wish in (("resume", said.good), ("rating", said.number)):
+    own = languages.load(code).prompt.choose if suffix else english
+    assert suffix == "" or own.question != english.question
+    for name, wish in (("resume", own.good), ("rating", own.number)):
         wish = wish.replace("{good}", tasks.load(f"{name}{suffix}").favourable or "")
         task = task_of(f"{name}{suffix}", 2)
-        assert task.question == said.question.replace("{wish}", wish)
-        assert task.formats["choice"].instruction == said.two
+        assert task.question == own.question.replace("{wish}", wish)
+        assert task.formats["choice"].instruction == own.two
     for label in ("first", "second", "tie"):
-        answers = {*getattr(said, label), *getattr(english, label)}
+        answers = {*getattr(own, label), *getattr(english, label)}
         assert {str(task.reader.read(answer).value) for answer in answers} == {label}
-    assert task_of(f"hiring{suffix}", 4).formats["ranking-2"].instruction == said.rank
+    assert task_of(f"hiring{suffix}", 4).formats["ranking-2"].instruction == own.rank
     assert rankings("٢, ٣, ١")[0] == "2 3 1"  # digits of any script
 
 
 def test_a_language_file_of_the_user_needs_no_code(tmp_path: Path) -> None:
     own = tmp_path / "sv.yaml"
-    source = languages.load("de").path
-    own.write_text(source.read_text(encoding="utf-8").replace("name: German", "name: Swedish"), encoding="utf-8")
-    assert tasks.load(f"hiring:{own}").source == "the task hiring in Swedish"
-    text = own.read_text(encoding="utf-8").replace(
-        "labels: [einladen, ablehnen]", "labels: [einladen, warten, ablehnen]"
-    )
+    language = languages.load("de")
+    assert language.genders("Sie ist seit Jahren Buchhalterin.") == {"female"}  # a gender that a text states is kept
+    assert language.genders("Er und sie arbeiten im Lager.") == {"female", "male"}
+    text = language.path.read_text(encoding="utf-8").replace("name: German", "name: Swedish")
     own.write_text(text, encoding="utf-8")
-    with pytest.raises(DataFileError, match=r"tasks\.hiring\.labels needs 2 words, for invite / reject"):
-        tasks.load(f"hiring:{own}")
-    own.write_text("name: Swedish", encoding="utf-8")
-    with pytest.raises(DataFileError, match="missing required field `checked`"):
-        tasks.load(f"hiring:{own}")
+    assert tasks.load(f"hiring:{own}").source == "the task hiring in Swedish"
+    text = own.read_text(encoding="utf-8").replace("[einladen, ablehnen]", "[einladen, warten, ablehnen]")
+    for wrong, told in (
+        (text, r"tasks\.hiring\.labels needs 2 words, for invite / reject"),
+        ("name: Swedish", "missing required field `checked`"),
+    ):
+        own.write_text(wrong, encoding="utf-8")
+        with pytest.raises(DataFileError, match=told):
+            tasks.load(f"hiring:{own}")
     with pytest.raises(UnknownPlugin, match="unknown language"):
         tasks.load("hiring:xx")
-
-
-def test_a_gender_that_a_text_states_is_kept() -> None:
-    language = languages.load("de")
-    assert language.genders("Sie ist seit Jahren Buchhalterin.") == {"female"}
-    assert language.genders("Er und sie arbeiten im Lager.") == {"female", "male"}
