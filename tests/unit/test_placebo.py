@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from random import Random
 from typing import Any
-
-import pytest
 
 from auditor.core.types import Case, SourceText, Variant, is_wording
 from auditor.measure.observations import Arm, shape_of
@@ -31,7 +28,7 @@ def one_case(text: str, attributes: list[str] = SOME, **options: Any) -> Case:
     return case
 
 
-def test_a_placebo_for_each_variant_with_as_many_changed_spans() -> None:
+def test_a_placebo_for_each_variant_with_as_many_changed_spans_and_no_group_changed() -> None:
     case = one_case(RICH)
     made = Placebos(dictionaries=ALL).placebos(case, None, Random(1))
     for attribute in SOME:
@@ -41,31 +38,14 @@ def test_a_placebo_for_each_variant_with_as_many_changed_spans() -> None:
         assert {len([e for e in v.edits if e.kind == "placebo"]) for v in own} == {1}
     assert [v.id for v in made] == [f"{case.id}.p{i}" for i in range(len(made))]
     assert len({v.input for v in made if v.attributes == ("gender",)}) == sum(v.attributes == ("gender",) for v in made)
-
-
-def test_no_group_is_changed() -> None:
-    case = one_case(RICH)
-    for variant in Placebos(dictionaries=ALL).placebos(case, None, Random(1)):
+    for variant in made:
         assert variant.groups == case.original.groups
         assert {e.kind for e in variant.edits} <= {"placebo", "agreement"}
         assert all(e.source_group == e.target_group for e in variant.edits)
         assert check_variant(RICH, variant) == []
 
 
-def test_placebos_add_as_many_words_as_their_edits() -> None:
-    case = one_case("A woman didn't like the film, and the store wasn't big.", ["gender"], per_seed=None)
-    case = dataclasses.replace(case, variants=tuple(v for v in case.variants if " trans " in f" {v.input} "))
-    made = Placebos(dictionaries=ALL).placebos(case, 2, Random(0))
-    assert {shape_of(v.edits).more_words for v in case.variants} == {1}
-    assert [shape_of(v.edits).more_words for v in made] == [1, 1]
-    plain = one_case("A woman didn't like the film, and the store wasn't big.", ["gender"], groups={"gender": ["male"]})
-    made = Placebos(dictionaries=ALL).placebos(plain, 2, Random(0))
-    assert [shape_of(v.edits).more_words for v in made] == [0, 0]
-
-
 def test_joint_placebos_have_the_shape_of_their_edits() -> None:
-    from auditor.run.rounds import with_placebos
-
     case = one_case(RICH + " He didn't ask again, and nobody was there.", ["gender", "nationality"], per_seed=4)
     made = with_placebos(case, Placebos(dictionaries=ALL), per_seed=4, seed=7)
     joint = [v for v in made.variants if v.order == 2]
@@ -76,18 +56,18 @@ def test_joint_placebos_have_the_shape_of_their_edits() -> None:
     assert words[Arm.PLACEBO] == words[Arm.EDITED]
 
 
-def worded_case(text: str, n: int, attributes: list[str]) -> Case:
-    case = one_case(text, attributes, order=1)
+def reworded(case: Case, n: int, *primary: dict[str, tuple[str, str]]) -> tuple[Variant, ...]:
     neutral_edits = [v.edits for v in Placebos(dictionaries=ALL).neutral(case, 20, Random(1))]
-    return dataclasses.replace(case, variants=(*case.variants, *worded(case, n, neutral_edits)))
+    return tuple(worded(case, n, neutral_edits, *primary))
 
 
 def test_both_sides_of_a_text_get_the_same_wordings() -> None:
-    case = worded_case(RICH, 3, ["gender", "age"])
-    made = [v for v in case.variants if is_wording(v)]
+    case = one_case(RICH, ["gender", "age"], order=1)
+    made = reworded(case, 3)
     sides: dict[tuple[str, object], list[object]] = {}
     for v in made:
         assert not check_variant(str(case.original.input), v)
+        assert is_wording(v)
         assert v.order == 1
         own = tuple((e.where, e.target) for e in v.edits if e.kind == "wording")
         real = tuple(e for e in v.edits if e.kind not in ("wording", "agreement"))
@@ -96,26 +76,23 @@ def test_both_sides_of_a_text_get_the_same_wordings() -> None:
         wordings = [found for (name, _), found in sides.items() if name == attribute]
         assert len(wordings) == 3
         assert all(len(found) == 2 and () in found for found in wordings)
-        single = [v for v in case.variants if v.attributes == (attribute,) and not is_wording(v)]
+        single = [v for v in case.variants if v.attributes == (attribute,)]
         assert len({real for found in wordings for real in found if real}) == min(3, len(single))  # by turns
 
 
 def test_of_a_primary_pair_only_its_two_groups_get_further_wordings() -> None:
-    case = one_case(RICH, ["gender"], order=1)
-    neutral_edits = [v.edits for v in Placebos(dictionaries=ALL).neutral(case, 20, Random(1))]
-    made = worded(case, 3, neutral_edits, {"gender": ("female", "male")})
+    primary = {"gender": ("female", "male")}
+    made = reworded(one_case(RICH, ["gender"], order=1), 3, primary)
     assert len(made) == 6
     assert {d[2] for v in made for d in v.directions} == {"male", "neutral"}
-    nobody = one_case("A child saw the British movie in the city.", ["gender"], order=1)
-    neutral_edits = [v.edits for v in Placebos(dictionaries=ALL).neutral(nobody, 20, Random(1))]
-    made = worded(nobody, 3, neutral_edits, {"gender": ("female", "male")})
-    assert len([v for v in made if {d[2] for d in v.directions} & {"female"}]) == 3
-    assert len([v for v in made if {d[2] for d in v.directions} & {"male"}]) == 3
+    made = reworded(one_case("A child saw the British movie in the city.", ["gender"], order=1), 3, primary)
+    for group in primary["gender"]:
+        assert len([v for v in made if {d[2] for d in v.directions} & {group}]) == 3
 
 
 def test_a_text_without_neutral_words_gets_sentences_before_or_after_it() -> None:
     case = one_case("She sings.", ["gender"], order=1)
-    made = worded(case, 7, [v.edits for v in Placebos(dictionaries=ALL).neutral(case, 20, Random(1))])
+    made = reworded(case, 7)
     assert len(made) == 14
     for v in made:
         assert not check_variant(str(case.original.input), v)
@@ -139,29 +116,21 @@ rules:
 """
 
 
-@pytest.fixture
-def suite(tmp_path: Path) -> GrammarSuite:
+def test_grammar_placebos_change_as_many_places_as_the_variants_alone_and_together(tmp_path: Path) -> None:
+    def spans(variant: Variant) -> int:
+        return sum(e.kind != "agreement" for e in variant.edits)
+
     path = tmp_path / "two.yaml"
     path.write_text(TWO, encoding="utf-8")
-    return GrammarSuite(grammar=grammar.load(str(path)), generation="rand", cases=20, order=2)
-
-
-def spans(variant: Variant) -> int:
-    return sum(e.kind != "agreement" for e in variant.edits)
-
-
-def test_grammar_placebos_change_as_many_places_as_the_variants(suite: GrammarSuite) -> None:
-    for case in suite.ask(20, Random(0)):
+    suite = GrammarSuite(grammar=grammar.load(str(path)), generation="rand", cases=20, order=2)
+    cases = suite.ask(20, Random(0))
+    for case in cases:
         for variant in suite.placebos(case, None, Random(1)):
             beside = [v for v in case.variants if v.attributes == variant.attributes]
             assert spans(variant) <= max(map(spans, beside))
             if variant.attributes == ("gender",) and case.original.groups["gender"] in "fm":
                 assert spans(variant) == 2  # both people, as in the variants
-
-
-def test_grammar_cases_get_joint_placebos(suite: GrammarSuite) -> None:
-    case = suite.ask(1, Random(0))[0]
-    whole = with_placebos(case, suite, per_seed=8, seed=1)
+    whole = with_placebos(cases[0], suite, per_seed=8, seed=1)
     joint = [v for v in whole.variants if is_placebo(v) and v.order == 2]
     assert joint
     for variant in joint:

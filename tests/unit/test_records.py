@@ -18,18 +18,20 @@ from auditor.store import disk as records
 from auditor.store.journal import chained, decoded
 
 T = TypeVar("T")
-TEXT = st.text(st.characters(), max_size=12).map(lambda text: whole(text))  # lone surrogates too
+
+
+def whole(text: str) -> str:
+    """Two surrogates that are one character are it once they were read."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
+
+TEXT = st.text(st.characters(), max_size=12).map(whole)  # lone surrogates too
 NUMBER = st.none() | st.integers(0, 9) | st.floats(allow_nan=False, allow_infinity=False)
 
 
 def again(line: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     """The record of a line in a chain."""
     return decoded(chained(line, 7, "0" * 64)[0], decoder)
-
-
-def whole(text: str) -> str:
-    """Two surrogates that are one character are it once they were read."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 @st.composite
@@ -39,21 +41,13 @@ def cases(draw: st.DrawFn) -> tuple[Case, dict[str, Check]]:
         Variant(id=f"c.v{n}", input=draw(TEXT), groups={"gender": draw(TEXT)}, edits=tuple(edits))
         for n, edits in enumerate((parts[:1], parts[1:], parts))
     )
+    status = st.sampled_from(("valid", "invalid", "unknown"))
     checks = {
-        v.id: Check(
-            variant_id=v.id,
-            check="dependency.v1",
-            status=draw(st.sampled_from(("valid", "invalid", "unknown"))),
-            reason=draw(TEXT),
-        )
-        for v in variants
+        v.id: Check(variant_id=v.id, check="dependency.v1", status=draw(status), reason=draw(TEXT)) for v in variants
     }
     original = Variant(id="c.o", input=draw(TEXT), groups={})
-    label = draw(st.none() | TEXT)
-    return Case(
-        id="c", suite="mutation.v1", original=original, variants=variants, label=label,
-        source=draw(st.none() | st.just("a")),
-    ), checks  # fmt: skip
+    label, source = draw(st.none() | TEXT), draw(st.none() | st.just("a"))
+    return Case(id="c", suite="m.v1", original=original, variants=variants, label=label, source=source), checks
 
 
 @given(cases())

@@ -1,3 +1,5 @@
+"""Reports of a made-up run: widths, structure, lists that are cut, and sections; none of their words are markup."""
+
 from __future__ import annotations
 
 import base64
@@ -12,10 +14,11 @@ import pytest
 import specimen as SPECIMEN
 from rich.cells import cell_len
 
+from auditor import audit
 from auditor.core.errors import RunFolderError, UnknownPlugin
-from auditor.core.record import read
+from auditor.core.record import RunRecord, read
 from auditor.measure.claims import MIN_TEXTS
-from auditor.report import build, change_rates, charts, proposed
+from auditor.report import also_measured, build, change_rates, charts, proposed
 from auditor.report.build import MAX_CARDS
 from auditor.report.finding import render_finding
 from auditor.report.html import CHUNK, MIN_FILTER, HtmlReport
@@ -42,7 +45,6 @@ class Outline(HTMLParser):
         self.stack: list[str] = []
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.problems: list[str] = []
-        self.texts: dict[str, list[str]] = {}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
@@ -55,10 +57,6 @@ class Outline(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if not self.stack or self.stack.pop() != tag:
             self.problems.append(tag)
-
-    def handle_data(self, data: str) -> None:
-        if self.stack:
-            self.texts.setdefault(self.stack[-1], []).append(data)
 
 
 def outline(text: str) -> Outline:
@@ -76,34 +74,21 @@ def every(name: str, renderer: Any) -> str:
 
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("width", [40, 72, 100, 160])
-def test_terminal_fits_its_width(run: str, width: int) -> None:
-    text = every(run, TerminalReport(width=width))
-    record = read(RUNS[run][0])
-    commands = tuple(command for command, _ in proposed.following(record, None))
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_terminal_fits_its_width_and_its_encoding(run: str, width: int, encoding: str) -> None:
+    text = every(run, TerminalReport(width=width, encoding=encoding))
+    text.encode(encoding)
+    commands = tuple(command for command, _ in proposed.following(read(RUNS[run][0]), None))
     for line in text.splitlines():
         assert cell_len(line) <= width or line.lstrip().startswith(commands)
         assert line == line.rstrip(" ")
 
 
-@pytest.mark.parametrize("run", RUNS)
-def test_ascii_terminal_is_ascii(run: str) -> None:
-    assert every(run, TerminalReport(encoding="ascii", width=100)).isascii()
-
-
 def test_colour_adds_nothing_but_styles() -> None:
-    styled = every("full", TerminalReport(color=True, full=True))
+    styled, plain = (every("full", TerminalReport(color=color, full=True)) for color in (True, False))
     assert "\x1b[" in styled
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", styled)
-    assert [x.split() for x in plain.splitlines()] == [
-        x.split() for x in every("full", TerminalReport(full=True)).splitlines()
-    ]
-
-
-@pytest.mark.parametrize("renderer", [TerminalReport(full=True), HtmlReport()])
-def test_partial_run_carries_its_reason(renderer: Any) -> None:
-    assert "Partial run: the limit of 500 calls" in " ".join(every("partial", renderer).split())
-    assert "Partial run" not in every("full", renderer)
-    assert "audit resume" in every("partial", renderer)
+    bare = re.sub(r"\x1b\[[0-9;]*m", "", styled)
+    assert [line.split() for line in bare.splitlines()] == [line.split() for line in plain.splitlines()]
 
 
 class Damaged(SPECIMEN.FakeEvidence):  # type: ignore[misc, name-defined]
@@ -131,12 +116,11 @@ def test_below_an_answer_the_terminal_tells_what_is_read_and_names_the_rest() ->
     assert "\nProvenance\n" in TerminalReport(width=80, full=True).render(read(SPECIMEN.record()), SPECIMEN.evidence())
 
 
-def shown(name: str, id: str) -> str:
-    record, evidence = RUNS[name]
-    return render_finding(read(record), evidence, id)
-
-
 def test_show_gives_full_prompts_and_all_answers() -> None:
+    def shown(name: str, id: str) -> str:
+        record, evidence = RUNS[name]
+        return render_finding(read(record), evidence, id)
+
     text = shown("failing", "V001")
     assert "You label reviews. Answer with one word." in text
     assert "Let me think about it.\nThe tone is mixed" in text
@@ -147,20 +131,20 @@ def test_show_gives_full_prompts_and_all_answers() -> None:
         shown("full", "H01")
 
 
-def many(kind: str, n: int) -> dict[str, Any]:
+def many(n: int) -> RunRecord:
     record = SPECIMEN.record()
     model = next(f for f in record["findings"] if f["kind"] == "hidden")
-    record["findings"] = [model | {"id": f"X{i:05}", "kind": kind} for i in range(n)]
-    return record
+    record["findings"] = [model | {"id": f"X{i:05}"} for i in range(n)]
+    return read(record)
 
 
 def test_long_lists_are_cut_and_said_to_be() -> None:
-    record = many("hidden", MAX_CARDS + 7)
-    page = HtmlReport().render(read(record), SPECIMEN.evidence())
+    record = many(MAX_CARDS + 7)
+    page = HtmlReport().render(record, SPECIMEN.evidence())
     assert page.count('<article class="card"') == MAX_CARDS
     assert "7 further findings" in page
     assert f"X{MAX_CARDS + 6:05}" in page
-    text = TerminalReport(full=True).render(read(record), SPECIMEN.evidence())
+    text = TerminalReport(full=True).render(record, SPECIMEN.evidence())
     assert f"{MAX_CARDS - FEW} further examples: see the HTML report" in text
     assert "7 further findings, in a sentence each" in text
 
@@ -169,73 +153,48 @@ FILTER = Path(charts.__file__).parent / "templates" / "filter.js"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{}'"
 
 
-def hashed(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
 def test_the_filter_hides_nothing_without_its_script() -> None:
-    page = outline(HtmlReport().render(read(many("hidden", MAX_CARDS + CHUNK + 3)), SPECIMEN.evidence()))
+    page = outline(HtmlReport().render(many(MAX_CARDS + CHUNK + 3), SPECIMEN.evidence()))
     hidden = {(t, a.get("id") or a.get("class")) for t, a in page.elements if "hidden" in a}
     assert hidden == {("div", "filter"), ("button", "copy")}
     marked = [a for _, a in page.elements if "data-finding" in a]
     assert len(marked) == MAX_CARDS + CHUNK + 3
     assert {a["data-set"] for a in marked} == {"gender + race"}
     assert [a.get("class") for t, a in page.elements if t == "ul"].count("plain chunk") == 2
-    few = HtmlReport().render(read(many("hidden", MIN_FILTER - 1)), SPECIMEN.evidence())
+    few = HtmlReport().render(many(MIN_FILTER - 1), SPECIMEN.evidence())
     assert 'id="filter"' not in few
 
 
-def few_seeds(*sets: tuple[str, ...]) -> dict[str, Any]:
+def test_attribute_sets_on_few_seeds_stand_apart() -> None:
     record = SPECIMEN.record()
     entry = next(
         e for e in record["estimates"] if e["name"] == "violation_rate" and not e["directions"] and not e["kind"]
     )
-    for names in sets:
-        estimate = entry["estimate"] | {"n": MIN_TEXTS - 1, "high": 0.99}
-        record["estimates"].append(entry | {"attributes": list(names), "estimate": estimate})
-    return record
-
-
-def test_attribute_sets_on_few_seeds_stand_apart() -> None:
-    record = few_seeds(("age",), ("age", "race"))
-    every = change_rates.Rates(read(record)).rows
-    assert {r.attributes for r in every} - {r.attributes for r in change_rates.enough(every)} == {
-        ("age",),
-        ("age", "race"),
-    }
-    assert change_rates.enough(every) == change_rates.Rates(read(SPECIMEN.record())).rows
-    text = " ".join(TerminalReport(full=True).render(read(record), SPECIMEN.evidence()).split())
+    few = entry["estimate"] | {"n": MIN_TEXTS - 1, "high": 0.99}
+    sets = (("age",), ("age", "race"))
+    record["estimates"] += [entry | {"attributes": list(names), "estimate": few} for names in sets]
+    rows = change_rates.Rates(read(record)).rows
+    assert {r.attributes for r in rows} - {r.attributes for r in change_rates.enough(rows)} == set(sets)
+    assert change_rates.enough(rows) == change_rates.Rates(read(SPECIMEN.record())).rows
     told = "2 attribute sets on fewer than six texts: see report.csv."
+    text = " ".join(TerminalReport(full=True).render(read(record), SPECIMEN.evidence()).split())
     assert told in text
     assert "age + race" not in text
     assert told in HtmlReport().render(read(record), SPECIMEN.evidence())
 
 
-MORE = {
-    "discarded": {
-        "rows": [
-            {
-                "model": "vader", "format": "bare", "attributes": ["race"], "changes": 6, "changes_valid": 2,
-                "estimate": SPECIMEN.estimate(0.2, 0.1, 0.3, 44), "estimate_valid": None,
-                "share_of_all_changes": 0.75,
-            }
-        ],
-        "exemplars": ["c1.v9"],
-    },
-    "frozen": {
-        "sha256": "ab" * 32, "frozen_at": "2026-01-01", "frozen_by": "", "reason": "",
-        "deviations": [{"what": "setting: seed", "planned": None, "actual": 11}],
-    },
-    "waivers": {
-        "source": "waivers.toml", "date": "2026-01-02",
-        "items": [
-            {
-                "finding": "HID201/*", "run": None, "reason": "known <b>", "owner": "A. Person",
-                "expires": "2027-01-01", "status": "expired", "findings": ["H001"],
-            }
-        ],
-    },
+DISCARDED = {
+    "model": "vader", "format": "bare", "attributes": ["race"], "changes": 6, "changes_valid": 2,
+    "estimate": SPECIMEN.estimate(0.2, 0.1, 0.3, 44), "estimate_valid": None, "share_of_all_changes": 0.75,
 }  # fmt: skip
+WAIVER = {
+    "finding": "HID201/*", "run": None, "reason": "known <b>", "owner": "A. Person", "expires": "2027-01-01",
+    "status": "expired", "findings": ["H001"],
+}  # fmt: skip
+MORE = {
+    "discarded": {"rows": [DISCARDED], "exemplars": ["c1.v9"]},
+    "waivers": {"source": "waivers.toml", "date": "2026-01-02", "items": [WAIVER]},
+}
 
 
 def test_sections_stand_in_page_and_terminal() -> None:
@@ -244,69 +203,54 @@ def test_sections_stand_in_page_and_terminal() -> None:
     text = HtmlReport().render(read(record), SPECIMEN.evidence())
     outline(text)
     assert "known &lt;b&gt;" in text
-    for name in ("discarded", "frozen", "waivers"):
+    for name in MORE:
         assert f'<a href="#{name}">' in text
         assert f'<h2 id="{name}">' in text
     told = TerminalReport(full=True).render(read(record), SPECIMEN.evidence())
-    for part in ("75.0 % (6 of 8)", "setting: seed", "audit show 20260102-sentiment-7f3a c1.v9"):
+    for part in ("75.0 % (6 of 8)", "audit show 20260102-sentiment-7f3a c1.v9"):
         assert part in told, part
     assert "known <b>" not in told  # the command that reads waivers tells them
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_page_is_well_formed_and_closed_to_the_outside(run: str) -> None:
+def test_page_is_well_formed_accessible_in_structure_and_closed_to_the_outside(run: str) -> None:
     text = every(run, HtmlReport())
     page = outline(text)
-    names = [tag for tag, _ in page.elements]
-    told = sum("data-finding" in attributes for _, attributes in page.elements)
+    elements = page.elements
+    names = [tag for tag, _ in elements]
+    told = sum("data-finding" in attributes for _, attributes in elements)
     assert names.count("script") <= 1  # where there is something to filter or to copy
     assert ('id="filter"' in text) == (told >= MIN_FILTER)  # a few findings need none
     assert not {"iframe", "object", "embed", "link", "form", "img", "base"} & set(names)
-    scripts = re.findall(r"<script>(.*?)</script>", text, flags=re.S)
-    assert not any(
-        re.search(r"innerHTML|outerHTML|eval|insertAdjacent|document\.write|fetch|location", x) for x in scripts
-    )
-    csp = [a["content"] for t, a in page.elements if t == "meta" and "http-equiv" in a]
-    assert csp == [POLICY.format(hashed(FILTER.read_text(encoding="utf-8")))]
-    for _, attributes in page.elements:
-        assert not [a for a in attributes if a.startswith("on")]
-        assert (attributes.get("href") or "#").startswith("#")
-        assert "src" not in attributes
+    forbidden = r"innerHTML|outerHTML|eval|insertAdjacent|document\.write|fetch|location"
+    assert not any(re.search(forbidden, script) for script in re.findall(r"<script>(.*?)</script>", text, flags=re.S))
+    csp = [a["content"] for t, a in elements if t == "meta" and "http-equiv" in a]
+    assert csp == [POLICY.format(base64.b64encode(hashlib.sha256(FILTER.read_bytes()).digest()).decode())]
     assert not re.search(r"url\(|@import|https?://", text)
-
-
-@pytest.mark.parametrize("run", RUNS)
-def test_page_is_accessible_in_structure(run: str) -> None:
-    page = outline(every(run, HtmlReport()))
-    elements = page.elements
     assert ("html", {"lang": "en"}) in elements
-    assert [t for t, _ in elements].count("h1") == 1
-    levels = [int(t[1]) for t, _ in elements if re.fullmatch(r"h[1-6]", t)]
+    assert names.count("h1") == 1
+    levels = [int(tag[1]) for tag in names if re.fullmatch(r"h[1-6]", tag)]
     assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
-    assert [t for t, _ in elements].count("table") == [t for t, _ in elements].count("caption")
-    assert all(a.get("scope") in ("row", "col") for t, a in elements if t == "th")
+    assert names.count("table") == names.count("caption")
     ids = [a["id"] for _, a in elements if "id" in a]
     assert len(ids) == len(set(ids))
-    for _, a in elements:
-        for target in (a.get("aria-labelledby") or "").split():
-            assert target in ids
-        if (a.get("href") or "").startswith("#"):
-            assert str(a["href"])[1:] in ids
-    for t, a in elements:
-        if t == "svg" and a.get("class", "").startswith("chart"):  # type: ignore[union-attr]
-            assert a["role"] == "img"
-    assert sum(t == "title" for t, _ in elements) == 1 + sum(a.get("role") == "img" for _, a in elements)
+    for tag, attributes in elements:
+        assert not [name for name in attributes if name.startswith("on")]
+        assert "src" not in attributes
+        assert set((attributes.get("aria-labelledby") or "").split()) <= set(ids)
+        if (href := attributes.get("href")) is not None:
+            assert href.startswith("#")
+            assert href[1:] in ids
+        assert tag != "th" or attributes.get("scope") in ("row", "col")
+        if tag == "svg" and (attributes.get("class") or "").startswith("chart"):
+            assert attributes["role"] == "img"
+    assert names.count("title") == 1 + sum(a.get("role") == "img" for _, a in elements)
 
 
 def luminance(colour: str) -> float:
     channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(a: str, b: str) -> float:
-    high, low = sorted((luminance(a), luminance(b)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05
 
 
 def test_colours_keep_their_contrast_in_both_schemes() -> None:
@@ -316,8 +260,43 @@ def test_colours_keep_their_contrast_in_both_schemes() -> None:
     for block in blocks:
         colour = dict(re.findall(r"--(\w+): (#[0-9a-f]{3,6})\b", block))
         colour = {k: v if len(v) == 7 else "#" + "".join(2 * c for c in v[1:]) for k, v in colour.items()}
-        for text in ("ink", "soft", "blue", "orange"):
-            for ground in ("paper", "sheet"):
-                assert contrast(colour[text], colour[ground]) >= 4.5, (text, ground)
-        for tint in [f"t{i}" for i in range(7)]:
-            assert contrast(colour["ink"], colour[tint]) >= 4.5, tint
+        pairs = [*itertools.product(("ink", "soft", "blue", "orange"), ("paper", "sheet"))]
+        for text, ground in [*pairs, *(("ink", f"t{i}") for i in range(7))]:
+            low, high = sorted(luminance(colour[name]) for name in (text, ground))
+            assert high / low >= 4.5, (text, ground)
+
+
+EVIL = "<script>alert(1)</script>"
+
+
+def test_both_reports_show_phases_coverage_and_bound_and_escape_them() -> None:
+    result = audit(
+        "sentiment", model=lambda text: "negative" if "aunt" in text else "positive", suite="grammar",
+        suite_options=["generation=rand"], limit=40, order=1, anyway=True, out=None,
+    )  # fmt: skip
+    bound = {"population": 900, "drawn": 40, "found": 3, "level": 0.95, "share_at_most": 0.18}
+    told = result.record["generation"] | {"generation": "uniform", "bound": {"m": bound}}  # a run of version 0.2
+    record = read(result.record | {"generation": told})
+    (section,) = also_measured.generated(record, {})
+    notes, (made, reached) = section.blocks[:-2], section.blocks[-2:]
+    [phase] = made.lines
+    assert phase[1:4] == ("drawn uniformly from the sentences", "40", str(told["phases"][0]["violating_cases"]))
+    covered = told["coverage"]["rand"]
+    assert str(reached.lines[0][1]).startswith(f"{covered['terminals_covered']} of ")
+    assert "900 sentences" in str(notes[1])
+    for report in (HtmlReport(), TerminalReport(width=120, full=True)):
+        page = " ".join(report.render(record, result.evidence).split()).replace("\u00a0", " ")
+        assert "Generated cases" in page
+        assert "drawn without replacement" in page
+    hostile: dict[str, Any] = told | {
+        "grammar": EVIL,
+        "phases": [row | {"model": EVIL, "sampling": EVIL, "phase": EVIL} for row in told["phases"]],
+        "coverage": {EVIL: covered},
+        "bound": {EVIL: bound},
+    }
+    score = {"model": EVIL, "format": "bare", "epsilon": 0.1, "cases": 0, "violating_cases": 0}
+    probability = {"label": EVIL, "reference": "equal", "rows": [score]}
+    evil = read(result.record | {"generation": hostile, "probability": probability})
+    html = HtmlReport().render(evil, result.evidence)
+    assert EVIL not in html
+    assert html.count("&lt;script&gt;") >= 6

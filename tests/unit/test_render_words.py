@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -42,15 +43,8 @@ def test_interval_digits(value: float, low: float, high: float, text: str) -> No
     assert words.interval(Bounds(value=value, low=low, high=high)) == text
 
 
-@pytest.mark.parametrize("char", ["\x00", "\x1b", "\x7f", "\x9b", "\u202e", "\u2066", "\u2028", "\ufeff", "\ud800"])
-def test_acting_characters_become_visible(char: str) -> None:
-    assert words.visible(f"a{char}b") == f"a⟨U+{ord(char):04X}⟩b"
-
-
 def test_every_verdict_has_symbol_word_and_meaning() -> None:
     assert set(words.SYMBOLS) == set(words.VERDICTS) == set(words.named("verdicts"))
-    assert words.verdict("shown") == "▲ shown"
-    assert words.verdict("not_tested") == "– not tested"
 
 
 def test_claim_sentence_carries_figures_and_noise() -> None:
@@ -65,6 +59,7 @@ def test_claim_sentence_carries_figures_and_noise() -> None:
 
 
 SAID: list[tuple[object, object]] = [
+    (tuple(map(words.verdict, ("shown", "not_tested"))), ("▲ shown", "– not tested")),
     (words.percent(0.041), "4.1 %"),
     (words.percent(0.0), "0 %"),
     (words.figure(2_000_000), "2,000,000"),
@@ -110,69 +105,42 @@ def test_figures_and_phrases() -> None:
     assert [said for said, _ in SAID] == [expected for _, expected in SAID]
 
 
-def edit(old: str, new: str, at: int, kind: str = "swap") -> Edit:
+def edit(old: str, new: str, at: int, kind: Any = "swap") -> Edit:
     return Edit(
-        attribute="gender",
-        kind=kind,  # type: ignore[arg-type]
-        source_group="a",
-        target_group="b",
-        source=old,
-        target=new,
-        where=(at, at + len(old)),
-    )
+        attribute="gender", kind=kind, source_group="a", target_group="b", source=old, target=new, where=(at, at + len(old))
+    )  # fmt: skip
 
 
-def test_diff_marks_both_sides_and_repairs() -> None:
-    original = Variant(id="o", input="A man ran.")
-    variant = Variant(id="v", input="An old man ran.", edits=(edit("A", "An", 0, "agreement"), edit("", " old", 1)))
-    left, right = cards.compare(original, variant)
-    assert "".join(s.text for s in left) == original.input
+def changed(before: str, after: str, *edits: Edit) -> Any:
+    """Both sides of a comparison, which hold the texts whole."""
+    left, right = cards.compare(Variant(id="o", input=before), Variant(id="v", input=after, edits=edits))
+    assert ("".join(s.text for s in left), "".join(s.text for s in right)) == (before, after)
+    return left, right
+
+
+def test_diff_marks_both_sides_and_repairs_or_words_where_edits_do_not_give_the_variant() -> None:
+    left, right = changed("A man ran.", "An old man ran.", edit("A", "An", 0, "agreement"), edit("", " old", 1))
     assert [(s.text, s.attribute) for s in right if s.changed] == [("An", "repair"), (" old", "gender")]
-
-
-def test_diff_falls_back_to_words_where_edits_do_not_give_the_variant() -> None:
-    original = Variant(id="o", input="The man, a man.")
-    variant = Variant(id="v", input="The woman, a woman.", edits=(edit("man", "woman", 4),))
-    left, right = cards.compare(original, variant)
+    left, right = changed("The man, a man.", "The woman, a woman.", edit("man", "woman", 4))
     assert [s.text for s in left if s.changed] == ["man", "man"]
-    assert [s.text for s in right if s.changed] == ["woman", "woman"]
-    assert all(s.attribute == "" for s in right)
+    assert [(s.text, s.attribute) for s in right if s.changed] == [("woman", ""), ("woman", "")]
 
 
 def test_excerpt_keeps_every_change_and_says_what_is_left_out() -> None:
     filler = "word " * 400
     text = f"{filler}man {filler}he {filler}"
-    at = text.index("man")
-    variant = Variant(id="v", input=text.replace("man", "woman"), edits=(edit("man", "woman", at),))
-    _, right = cards.compare(Variant(id="o", input=text), variant)
-    short = cards.excerpt(right)
-    joined = "".join(s.text for s in short)
-    assert "woman" in joined
-    assert joined.startswith("…")
-    assert joined.endswith("…")
-    assert len(joined) < 400
-
-
-def response(output: str | None, replicate: int = 0) -> Response:
-    return Response(
-        variant_id="v",
-        prompt_sha256="0",
-        format="bare",
-        replicate=replicate,
-        output=output,
-        error=None if output is not None else "timeout",
-    )
-
-
-def test_tally_counts_equal_answers_and_failures() -> None:
-    tally = cards.tally([response("yes "), response("yes"), response(None)])
-    assert tally.text == "yes 2/3, failed (timeout) 1/3"
-    assert tally.majority == "yes"
-    assert cards.tally([response("a"), response("b")]).majority is None
-    assert cards.tally([]).text == "not asked"
+    _, right = changed(text, text.replace("man", "woman"), edit("man", "woman", text.index("man")))
+    short = "".join(s.text for s in cards.excerpt(right))
+    assert "woman" in short
+    assert (short[0], short[-1]) == ("…", "…")
+    assert len(short) < 400
 
 
 def test_long_answers_are_compared_in_full_but_shown_short() -> None:
-    tally = cards.tally([response("because a\nyes"), response("because b\nyes")])
-    assert tally.majority is None
-    assert tally.text == "… yes 2/2"
+    two = [
+        Response(variant_id="v", prompt_sha256="0", format="bare", replicate=n, output=f"because {n}\nyes")
+        for n in range(2)
+    ]
+    tally = cards.tally(two)
+    assert (tally.majority, tally.text) == (None, "… yes 2/2")
+    assert cards.tally([]).text == "not asked"

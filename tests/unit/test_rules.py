@@ -1,23 +1,30 @@
-"""The rules of ``--fail-on``: slips are told with their place, and before anything is asked."""
+"""``--fail-on`` and ``waivers.toml``: slips are told with their place, and before anything is asked."""
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from commands import Capture
+from commands import Capture, both, said
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.cli.main import run as command
-from auditor.core.errors import ConfigError
+from auditor.core import waivers
+from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
+from auditor.core.record import read
 
 ASKED = "the model was asked"
 
 
 def never(text: str) -> str:
     raise AssertionError(ASKED)
+
+
+RUN = ["run", "--task", "sentiment", "--model", "python:tests.unit.test_rules:never"]
 
 
 SLIPS = {
@@ -48,11 +55,12 @@ SLIPS = {
 @pytest.mark.parametrize("rule", SLIPS)
 def test_slips_show_their_place(rule: str, capsys: Capture) -> None:
     at, what = SLIPS[rule]
-    assert command(["run", "--model", "python:tests.unit.test_rules:never", "--fail-on", rule]) == 2
-    *told, quoted, mark = capsys.readouterr().err.splitlines()
-    said = " ".join(line.strip() for line in told)
-    assert said.startswith("audit: --fail-on: ")
-    assert what in said
+    code, _, err = both(capsys, *RUN, "--fail-on", rule)
+    *told, quoted, mark = err.splitlines()
+    text = " ".join(line.strip() for line in told)
+    assert code == 2
+    assert text.startswith("audit: --fail-on: ")
+    assert what in text
     assert quoted == f"    {rule}"
     assert mark == f"    {' ' * at}^"
 
@@ -67,13 +75,11 @@ def test_slips_show_their_place(rule: str, capsys: Capture) -> None:
         (["--fail-on", "shown(gender+race)", "--order", "1"], "takes attributes that are changed together: --order 2"),
     ],
 )
-def test_what_the_run_does_not_have_is_told_before_the_model_is_asked(
-    argv: list[str], what: str, place: Path, capsys: Capture
-) -> None:
-    assert command(["run", "--task", "sentiment", "--model", "python:tests.unit.test_rules:never", *argv]) == 2
-    err = capsys.readouterr().err
-    assert what in " ".join(err.split())
-    assert ASKED not in err
+def test_what_the_run_lacks_is_told_before_asking(argv: list[str], what: str, place: Path, capsys: Capture) -> None:
+    code, text = said(capsys, *RUN, *argv)
+    assert code == 2
+    assert what in text
+    assert ASKED not in text
 
 
 @settings(max_examples=150, deadline=None)
@@ -87,15 +93,15 @@ def test_any_text_is_a_rule_or_a_clear_error(text: str) -> None:
     assert not told or told.startswith("--fail-on")
 
 
-ROWS = ["text,gender,answer"] + [
-    f"Note {n} on the {gender}.,{gender},{'yes' if (gender == 'man') or n % 3 == 0 else 'no'}"
-    for n in range(60)
-    for gender in ("man", "woman")
-]
+def recorded(answer: Callable[[int, str], str]) -> list[str]:
+    """A table of answers about sixty notes, and the command that reads it."""
+    rows = [f"n{n},{gender},{answer(n, gender)}" for n in range(60) for gender in ("man", "woman")]
+    Path("t.csv").write_text("\n".join(["id,gender,answer", *rows]) + "\n")
+    return ["import", "t.csv", "--labels", "yes,no", "--favourable", "yes", "--fail-on"]
 
 
 @pytest.mark.parametrize(
-    ("rule", "code", "said"),
+    ("rule", "code", "told"),
     [
         ("net(gender) > 2%", 1, "holds: net(gender) > 2%: 95 % "),
         ("shown", 1, "holds: shown (F00"),
@@ -107,28 +113,98 @@ ROWS = ["text,gender,answer"] + [
         ("net(gender) > 2", 2, "write net(gender) > 2%"),
     ],
 )
-def test_rules_on_a_recorded_table_without_words(rule: str, code: int, said: str, place: Path, capsys: Capture) -> None:
-    (place / "import.toml").write_text(
-        'kind = "label"\nfavourable = ["yes"]\n[columns]\ntext = "id"\nanswer = "answer"\ngroups.gender = "gender"\n'
-    )
-    rows = [line.split(" on")[0] + "," + ",".join(line.split(",")[1:]) for line in ROWS[1:]]
-    Path("t.csv").write_text("\n".join(["id,gender,answer", *rows]) + "\n")
-    assert command(["import", "t.csv", "--favourable", "yes", "--fail-on", rule]) == code
-    assert said in " ".join(capsys.readouterr().err.split())
+def test_rules_on_a_recorded_table_without_words(rule: str, code: int, told: str, place: Path, capsys: Capture) -> None:
+    argv = recorded(lambda n, gender: "yes" if gender == "man" or n % 3 == 0 else "no")
+    found, text = said(capsys, *argv, rule)
+    assert (found, told in text) == (code, True), text
 
 
 @pytest.mark.parametrize(
-    ("answers", "said"),
+    ("answers", "told"),
     [("yes,yes", "all its answers are the same"), ("?,no,yes,?", "too many of its answers could not be read")],
 )
-def test_recorded_answers_that_say_nothing_cannot_be_judged(
-    answers: str, said: str, place: Path, capsys: Capture
-) -> None:
+def test_recorded_answers_that_say_nothing(answers: str, told: str, place: Path, capsys: Capture) -> None:
     some = answers.split(",")
-    rows = [f"n{n},{g},{some[n % len(some)]}" for n in range(60) for g in ("man", "woman")]
-    Path("t.csv").write_text("\n".join(["id,gender,answer", *rows]) + "\n")
-    argv = ["import", "t.csv", "--labels", "yes,no", "--favourable", "yes", "--fail-on", "net(gender) > 2%"]
-    assert command(argv) == 3
-    told = capsys.readouterr()
-    assert f"--fail-on: cannot be judged: recorded: {said}" in " ".join(told.err.split())
-    assert "cannot be judged: " in " ".join(told.out.split()).lower()
+    code, out, err = both(capsys, *recorded(lambda n, gender: some[n % len(some)]), "net(gender) > 2%")
+    assert code == 3
+    assert f"--fail-on: cannot be judged: recorded: {told}" in " ".join(err.split())
+    assert "cannot be judged: " in " ".join(out.split()).lower()
+
+
+DAY = datetime.date(2026, 5, 1)
+
+
+def entry(**changes: str) -> str:
+    values = {"finding": '"a/b/c/d"', "reason": '"r"', "owner": '"o"', "expires": "2026-05-01", **changes}
+    return "[[waiver]]\n" + "\n".join(f"{k} = {v}" for k, v in values.items() if v) + "\n"
+
+
+GOOD = (
+    entry(finding='"MUT101/m/*/gender"', owner='"A. Person"')
+    + entry(finding='"F2"', run='"run-1"', expires='"2026-04-30"')
+    + entry(finding='"REF120/*"', expires="2027-01-01")
+)
+RECORD: dict[str, Any] = {
+    "id": "run-1",
+    "findings": [
+        {
+            "id": id, "kind": "claim", "code": "MUT101", "model": "m", "format": "bare", "attributes": [attribute],
+            "verdict": "shown",
+        }
+        for id, attribute in (("F1", "gender"), ("F2", "race"))
+    ],
+}  # fmt: skip
+
+
+def write(tmp_path: Path, text: str | bytes) -> Path:
+    path = tmp_path / "waivers.toml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_reading_and_states(tmp_path: Path) -> None:
+    record = waivers.apply(read(RECORD), waivers.load(write(tmp_path, GOOD)), DAY)
+    assert [(w.status, list(w.findings), w.line) for w in record.waivers.items] == [
+        ("active", ["F1"], 1),  # holds on its last day
+        ("expired", ["F2"], 6),
+        ("unmatched", [], 12),
+    ]
+    assert list(record.waived) == ["F1"]
+    waived, expired, unmatched = waivers.lines(record)
+    assert [part for part in ("Waived: F1", "A. Person", "2026-05-01") if part not in waived] == []
+    assert expired.startswith("Expired waiver, without effect: F2")
+    assert unmatched.startswith("Waiver that matches no finding of this run: REF120/*")
+    assert record.raw["findings"] == RECORD["findings"]
+    other = waivers.apply(read({**RECORD, "id": "run-2"}), waivers.load(write(tmp_path, GOOD)), DAY)
+    assert [w.status for w in other.waivers.items] == [
+        "active",
+        "unmatched",
+        "unmatched",
+    ]  # an id holds in its run only
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ("[[waiver]\n", 1, "TOML"), ("\n\nx = = 1\n", 3, "TOML"),
+        ("[[waivers]]\na = 1\n", 1, "field waivers: no such field; did you mean waiver?"),
+        ("\n[waiver]\nfinding = 'x'\n", 2, "tables [[waiver]]"),
+        (entry() + entry(owner=""), 6, "owner: this field is missing"),
+        (entry() + entry(reason='" "'), 6, "reason: "), (entry(owner="3"), 1, "owner: "),
+        (entry(expires='"soon"'), 1, "must be a date"), (entry(expires="true"), 1, "must be a date"),
+        (entry(ownr='"x"'), 1, "waiver.0.ownr: no such field"),
+        (entry(finding='"F001"'), 1, "'F001' is not a"),
+    ],
+)  # fmt: skip
+def test_slips_name_file_and_line(tmp_path: Path, text: str, line: int, what: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(DataFileError) as error:
+        waivers.load(path)
+    assert f"{path}, line {line}:" in str(error.value)
+    assert what in str(error.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    for path, message in ((write(tmp_path, b"\xff\xfe"), "UTF-8"), (tmp_path / "none.toml", "no such file")):
+        with pytest.raises(DataFileError, match=message):
+            waivers.load(path)

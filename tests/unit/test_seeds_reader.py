@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 import types
 from pathlib import Path
@@ -16,6 +15,7 @@ from auditor.core.types import SourceText
 from auditor.store.disk import read_texts, write_texts
 from auditor.tasks import read_given, read_seeds
 from auditor.tasks.seeds import LONGEST, crossed, digest_of
+from tests.asking import json_lines
 
 
 def write(folder: Path, name: str, content: str | bytes) -> Path:
@@ -51,8 +51,7 @@ def test_json_lines_and_plain_lines(tmp_path: Path) -> None:
 def test_csv_by_its_header(tmp_path: Path, delimiter: str) -> None:
     d = delimiter
     path = write(tmp_path, "t.csv", f'\ufefflabel{d} text \r\npos{d}"a{d} ""b""\nc"\r\nneg{d}x y|z\r\n')
-    got = read_seeds(path)
-    assert [(s.text, s.label) for s in got] == [(f'a{d} "b"\nc', "pos"), ("x y|z", "neg")]
+    assert [(s.text, s.label) for s in read_seeds(path)] == [(f'a{d} "b"\nc', "pos"), ("x y|z", "neg")]
     assert texts(write(tmp_path, "u.tsv", "text\nOne, two.\n")) == ["One, two."]
     long = "word " * 60_000
     assert texts(write(tmp_path, "v.csv", f'review,text\n"{long}",x\n'), columns={"text": "review"}) == [long]
@@ -135,15 +134,15 @@ def test_parquet(tmp_path: Path) -> None:
 
 
 class FakeTable(list[dict[str, object]]):
-    """The part of ``datasets.Dataset`` that is used."""
+    """The part of ``datasets.Dataset`` that is used; ``names`` are those of its labels."""
 
-    def __init__(self, rows: list[dict[str, object]], names: list[str] | None = None) -> None:
+    def __init__(self, rows: list[dict[str, object]], **names: object) -> None:
         super().__init__(rows)
         self.column_names = list(rows[0])
-        self.features = {c: types.SimpleNamespace(names=names if c == "label" else None) for c in rows[0]}
+        self.features = {c: names.get(c, types.SimpleNamespace(names=None)) for c in rows[0]}
 
 
-def fake_hub(monkeypatch: pytest.MonkeyPatch, splits: dict[str, FakeTable]) -> list[tuple[object, ...]]:
+def fake_hub(monkeypatch: pytest.MonkeyPatch, **splits: FakeTable) -> list[tuple[object, ...]]:
     calls: list[tuple[object, ...]] = []
 
     def load_dataset(name: str, config: str | None, *, split: str | None) -> object:
@@ -152,15 +151,14 @@ def fake_hub(monkeypatch: pytest.MonkeyPatch, splits: dict[str, FakeTable]) -> l
             raise ValueError(f"Unknown split {split!r}.")
         return splits if split is None else splits[split]
 
-    module = types.ModuleType("datasets")
-    module.load_dataset = load_dataset  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "datasets", module)
+    monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset))
     return calls
 
 
 def test_data_sets_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = FakeTable([{"text": "a", "label": 1}, {"text": "b", "label": -1}], ["neg", "pos"])
-    calls = fake_hub(monkeypatch, {"test": table, "train": table})
+    named = types.SimpleNamespace(names=["neg", "pos"])
+    table = FakeTable([{"text": "a", "label": 1}, {"text": "b", "label": -1}], label=named)
+    calls = fake_hub(monkeypatch, test=table, train=table)
     got = read_seeds("hf:org/name:config@test")
     assert calls == [("org/name", "config", "test")]
     assert [(s.id, s.label) for s in got] == [("row-1", "pos"), ("row-2", "-1")]
@@ -179,13 +177,11 @@ def test_data_sets_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_lists_of_labels_and_of_paragraphs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The form of LexGLUE's ECtHR cases, and lists in files."""
-    table = FakeTable([{"text": ["One.", "Two."], "labels": [0, 9]}, {"text": ["Three."], "labels": []}])
-    names = types.SimpleNamespace(names=["2", "3", "5", "6", "8", "9", "10", "11", "14", "P1-1"])
-    table.features["labels"] = types.SimpleNamespace(feature=names)
-    fake_hub(monkeypatch, {"test": table})
+    named = types.SimpleNamespace(feature=types.SimpleNamespace(names=["2", *"abcdefgh", "P1-1"]))
+    rows: list[dict[str, object]] = [{"text": ["One.", "Two."], "labels": [0, 9]}, {"text": ["Three."], "labels": []}]
+    fake_hub(monkeypatch, test=FakeTable(rows, labels=named))
     got = read_seeds("hf:lex_glue:ecthr_a@test", columns={"label": "labels"})
-    assert [s.text for s in got] == ["One.\nTwo.", "Three."]
-    assert [s.label for s in got] == ['["2", "P1-1"]', "[]"]
+    assert [(s.text, s.label) for s in got] == [("One.\nTwo.", '["2", "P1-1"]'), ("Three.", "[]")]
     path = write(tmp_path, "t.jsonl", '{"text": "a", "label": ["x, y", "z"]}\n{"text": "b", "label": [2, null]}\n')
     assert [s.label for s in read_seeds(path)] == ['["x, y", "z"]', '["2"]']
     path = write(tmp_path, "u.jsonl", '{"text": "a", "label": [["x"]]}\n')
@@ -198,25 +194,20 @@ SUBJECT = "She is late. Her boss waits for the nurse."
 
 def test_the_person_a_text_is_about_comes_with_it(tmp_path: Path) -> None:
     spans = [[0, 3], [13, 16], [36, 41]]
-    rows = [
-        {"text": SUBJECT, "subject": spans},
-        {"text": "Nobody in particular.", "subject": []},
-        {"text": "Not said.", "subject": None},
-        {"text": "Nor here."},
-        {"text": "A letter.", "subject": "Re: [0, 3]"},
-        {"text": "A lesson.", "subject": ["maths", "music"]},
-        {"text": "A patient.", "subject": 17},
-    ]
-    lines = write(tmp_path, "t.jsonl", "\n".join(map(json.dumps, rows)))
-    expected = [((0, 3), (13, 16), (36, 41)), (), None, None, None, None, None]
+    expected = ((0, 3), (13, 16), (36, 41))
+    subjects: list[tuple[object, object]] = [
+        (spans, expected), ([], ()), (None, None), ("Re: [0, 3]", None), (["maths", "music"], None), (17, None),
+    ]  # fmt: skip
+    rows = [{"text": SUBJECT + " " * n, "subject": given} for n, (given, _) in enumerate(subjects)]
+    lines = json_lines(tmp_path / "t.jsonl", [*rows, {"text": "Nor here."}])
     read = read_seeds(lines)
-    assert [seed.subject for seed in read] == expected
+    assert [seed.subject for seed in read] == [*(subject for _, subject in subjects), None]
     assert [SUBJECT[a:b] for a, b in read[0].subject or ()] == ["She", "Her", "nurse"]
     table = write(
         tmp_path, "t.csv", f'text;subject\n{SUBJECT};"{spans}"\nNobody.;[]\nUnsaid.;\nA letter.;[urgent] Re: you\n'
     )
-    assert [seed.subject for seed in read_seeds(table)] == [expected[0], (), None, None]
-    bare = write(tmp_path, "u.jsonl", "\n".join(json.dumps({"text": row["text"]}) for row in rows))
+    assert [seed.subject for seed in read_seeds(table)] == [expected, (), None, None]
+    bare = json_lines(tmp_path / "u.jsonl", [{"text": seed.text} for seed in read])
     assert digest_of(read) != digest_of(read_seeds(bare))
     kept = tmp_path / "kept.jsonl"
     write_texts(kept, read)
@@ -235,32 +226,27 @@ def test_the_person_a_text_is_about_comes_with_it(tmp_path: Path) -> None:
 )
 def test_a_subject_that_cannot_be_says_its_line(tmp_path: Path, subject: object, said: str) -> None:
     rows = [{"text": "Fine.", "subject": [[0, 4]]}, {"text": SUBJECT, "subject": subject}]
-    path = write(tmp_path, "t.jsonl", "\n".join(map(json.dumps, rows)))
+    path = json_lines(tmp_path / "t.jsonl", rows)
     with pytest.raises(DataFileError, match=said):
         read_seeds(path)
 
 
 def test_a_text_without_end_is_refused_with_its_place(tmp_path: Path) -> None:
-    path = tmp_path / "t.txt"
-    path.write_text("Short.\n" + "a" * LONGEST + "\n", encoding="utf-8")
-    assert len(read_seeds(path).seeds) == 2
-    path.write_text("Short.\n" + "a" * (LONGEST + 1) + "\n", encoding="utf-8")
+    assert len(read_seeds(write(tmp_path, "t.txt", "Short.\n" + "a" * LONGEST + "\n")).seeds) == 2
     with pytest.raises(DataFileError, match=r"t\.txt, line 2: a text of 1,000,001 characters"):
-        read_seeds(path)
+        read_seeds(write(tmp_path, "t.txt", "Short.\n" + "a" * (LONGEST + 1) + "\n"))
     with pytest.raises(DataFileError, match="Divide it"):
         read_given(["a" * (LONGEST + 1)])
 
 
 def test_posts_of_ones_own(tmp_path: Path) -> None:
-    posts = tmp_path / "posts.jsonl"
-    posts.write_text(
-        '{"id": "a", "text": "A post."}\n{"id": "b", "text": "Another.", "label": "hold", "labels": {"2": "invite"}}\n'
-    )
+    rows = [{"id": "a", "text": "A post."}, {"id": "b", "text": "Another.", "label": "hold", "labels": {"2": "invite"}}]
+    posts = json_lines(tmp_path / "posts.jsonl", rows)
     texts = [SourceText(id="1", text="One."), SourceText(id="2", text="Two.", subject=((0, 3),))]
     pairs = crossed(texts, posts)
     assert [(p.id, p.label) for p in pairs] == [("2.b", "invite"), ("1.a", None), ("1.b", "hold"), ("2.a", None)]
     assert (pairs[0].text, pairs[0].subject) == ("Two.\n\nAnother.", ((0, 3),))
     assert crossed(texts, posts, 1) == pairs[:1]
-    posts.write_text('{"id": "a"}\n')
+    json_lines(posts, [{"id": "a"}])
     with pytest.raises(DataFileError, match=r"posts.jsonl, line 1: field text"):
         crossed(texts, posts)

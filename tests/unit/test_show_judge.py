@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from commands import Capture, Patch
+from commands import Capture, Patch, said
 
-from auditor import Result, SourceText, audit
-from auditor.cli.main import run
+from auditor import Result, audit
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request
 from auditor.store.folder import RunFolder
@@ -53,28 +52,23 @@ class Writer(Model):
         return f"I {word} recommend this {self.name} person."
 
 
-def seeds(n: int = 12) -> list[SourceText]:
-    roles = ["clerk", "pilot", "baker", "guard", "tutor", "miner"]
-    return [
-        SourceText(id=f"s{i}", text=f"He works as a {roles[i % 6]} at the {'mill' if i < 6 else 'dock'}.")
-        for i in range(n)
-    ]
+ROLES = ["clerk", "pilot", "baker", "guard", "tutor", "miner"]
+SEEDS = [f"He works as a {role} at the {place}." for place in ("mill", "dock") for role in ROLES]
 
 
-def made(folder: Path, judge: str | None, monkeypatch: Patch, **options: Any) -> Result:
+def made(folder: Path, judge: str | None, monkeypatch: Patch) -> Result:
     folder.mkdir(exist_ok=True)
     (folder / "shown_judge.py").write_text(PLANTED, encoding="utf-8")
     monkeypatch.syspath_prepend(folder)
-    chosen: dict[str, Any] = {"attributes": ("gender",), "order": 1, "per_seed": 2, "cache": False, "anyway": True}
     return audit(
-        "letter", model=[Writer("w1", "coolly"), Writer("w2", "warmly")], data=seeds(), out=folder / "runs",
-        judge=f"python:shown_judge:{judge}" if judge else (), **chosen | options,
+        "letter", model=[Writer("w1", "coolly"), Writer("w2", "warmly")], data=SEEDS, out=folder / "runs",
+        judge=f"python:shown_judge:{judge}" if judge else (), attributes=("gender",), order=1, per_seed=2, cache=False,
+        anyway=True,
     )  # fmt: skip
 
 
 def women(result: Result) -> Any:
     """A case with a variant that names a woman."""
-    assert result.path is not None
     return next(
         (case, v)
         for case, _ in RunFolder.open(result.path).cases()
@@ -84,31 +78,27 @@ def women(result: Result) -> Any:
 
 
 def show(result: Result, name: str, capsys: Capture) -> str:
-    assert result.path is not None
-    capsys.readouterr()
-    assert run(["show", str(result.path), name]) == 0
-    return capsys.readouterr().out
+    code, text = said(capsys, "show", str(result.path), name)
+    assert code == 0
+    return text
 
 
-def test_a_variant_is_shown_with_what_the_judge_said(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
+def test_a_variant_is_shown_with_what_the_judge_said_or_that_its_choice_moved(
+    tmp_path: Path, monkeypatch: Patch, capsys: Capture
+) -> None:
     result = made(tmp_path, "by_warmth", monkeypatch)
     case, variant = women(result)
     first, second = show(result, variant.id, capsys).split("as w2 answered it")
     told = "judge python:shown_judge:by_warmth: prefers the answer to the original in both orders"
-    assert f"{told} (original first: original, variant first: original; judge." in " ".join(first.split())
+    assert f"{told} (original first: original, variant first: original; judge." in first
     assert "not asked (the answers are equal" in second  # the other model answered both alike
     whole = show(result, case.id, capsys)  # a case is all its variants, each cell once
     assert whole.count(f"original · {case.original.id}") == 2  # once for each model
-    assert " ".join(whole.split()).count(told) == len([v for v in case.variants if WOMAN.search(str(v.input))])
+    assert whole.count(told) == len([v for v in case.variants if WOMAN.search(str(v.input))])
     found = next(f for f in result.record["findings"] if f["model"] == "w1" and f["exemplars"])
     assert "in both orders" in show(result, found["id"], capsys)
-    without = made(tmp_path / "other", None, monkeypatch)
+    without = made(tmp_path / "without", None, monkeypatch)
     assert "judge" not in show(without, women(without)[1].id, capsys)
-
-
-def test_a_choice_that_moves_with_the_order_is_said_to_be_none(
-    tmp_path: Path, monkeypatch: Patch, capsys: Capture
-) -> None:
-    result = made(tmp_path, "first_always", monkeypatch)
-    told = " ".join(show(result, women(result)[1].id, capsys).split())
-    assert "prefers neither: its choice moved with the order (original first: original, variant first: variant;" in told
+    moved = made(tmp_path / "moved", "first_always", monkeypatch)
+    neither = "prefers neither: its choice moved with the order (original first: original, variant first: variant;"
+    assert neither in show(moved, women(moved)[1].id, capsys)

@@ -7,7 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import beta
+from scipy.stats import beta, binomtest
+from scipy.stats import t as student
 
 from auditor.measure import text_pairs
 from auditor.measure.drift import shift
@@ -25,36 +26,36 @@ from auditor.measure.p_values import benjamini_hochberg, fine_enough, holm, resa
 from auditor.measure.text_metrics import About, Pair
 
 
-def test_none_of_twelve_seeds_is_not_zero_for_sure() -> None:
+def test_intervals_of_seeds_by_hand_with_a_note_where_they_are_approximate() -> None:
     for variants in (1, 8, 50):
-        found = korn_graubard([0] * 12, [variants] * 12)
-        assert (found.value, found.low) == (0.0, 0.0)
-        assert found.high == pytest.approx(1 - 0.025 ** (1 / 12))
-        assert (found.n, found.n_variants) == (12, 12 * variants)
-
-
-def test_the_formula_by_hand() -> None:
+        none = korn_graubard([0] * 12, [variants] * 12)
+        assert (none.value, none.low) == (0.0, 0.0)
+        assert none.high == pytest.approx(1 - 0.025 ** (1 / 12))
+        assert (none.n, none.n_variants) == (12, 12 * variants)
     # Two of four seeds flip both variants: p = 1/2, residuals ±1, Var = 4/3 · 4 / 64 = 1/12, so n_eff = 3
     # before the adjustment.
-    from scipy.stats import beta, t
-
     found = korn_graubard([2, 2, 0, 0], [2, 2, 2, 2])
-    size = 3 * (t.ppf(0.975, 7) / t.ppf(0.975, 3)) ** 2
+    size = 3 * (student.ppf(0.975, 7) / student.ppf(0.975, 3)) ** 2
     assert effective_size(0.5, np.array([1.0, 1, -1, -1]), 8, 0.95) == pytest.approx(size)
     assert found.low == pytest.approx(beta.ppf(0.025, size / 2, size / 2 + 1))
     assert found.high == pytest.approx(beta.ppf(0.975, size / 2 + 1, size / 2))
-
-
-def test_the_note_says_where_the_interval_is_approximate() -> None:
-    assert korn_graubard([0] * 12, [1] * 12).note == ""
-    assert korn_graubard([1] * 20 + [0] * 180, [1] * 200).note == ""
-    assert "approximate" in korn_graubard([1] * 20 + [0] * 70, [1] * 90).note
-    assert "9 of 200 seeds" in korn_graubard([1] * 9 + [0] * 191, [1] * 200).note
+    # Seeds that are more alike than chance would have them, 49 with one event of two and one with both: their
+    # effective size is never more than the variants.
+    alike = korn_graubard([1] * 49 + [2], [2] * 50)
+    assert alike.low == pytest.approx(beta.ppf(0.025, 51, 50))
+    assert alike.high == pytest.approx(beta.ppf(0.975, 52, 49))
+    for flips, noted in (
+        ([0] * 12, ""),
+        ([1] * 20 + [0] * 180, ""),
+        ([1] * 20 + [0] * 70, "approximate"),
+        ([1] * 9 + [0] * 191, "9 of 200 seeds"),
+    ):
+        note = korn_graubard(flips, [1] * len(flips)).note
+        assert noted in note
+        assert bool(noted) == bool(note)
 
 
 def test_clopper_pearson_equals_scipy() -> None:
-    from scipy.stats import binomtest
-
     for x, n in ((0, 7), (3, 7), (7, 7), (40, 1000)):
         ours, theirs = clopper_pearson(x, n), binomtest(x, n).proportion_ci(method="exact")
         assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high))
@@ -62,7 +63,7 @@ def test_clopper_pearson_equals_scipy() -> None:
         clopper_pearson(0, 0)
 
 
-def test_the_mean_of_seed_shares_stays_in_range() -> None:
+def test_the_mean_of_seed_shares_stays_in_range_and_is_known_better_from_many_comparisons() -> None:
     quiet = mean_share([0.0] * 30, units=90)
     assert (quiet.value, quiet.low) == (0.0, 0.0)
     assert quiet.high == pytest.approx(1 - 0.025 ** (1 / 30))
@@ -71,6 +72,10 @@ def test_the_mean_of_seed_shares_stays_in_range() -> None:
     assert 0 < some.low < some.value < some.high < 0.25
     with pytest.raises(ValueError, match=r"\[0, 1\]"):
         mean_share([1.2], units=1)
+    fewest, few, many = (mean_share([0.5] * 9 + [0.4], units=units) for units in (3, 10, 1000))
+    assert many.value == few.value
+    assert few.low < many.low < many.high < few.high
+    assert (fewest.low, fewest.high) == (few.low, few.high)  # never fewer than one comparison for each seed
 
 
 def test_a_mean_without_spread_has_no_interval() -> None:
@@ -80,73 +85,58 @@ def test_a_mean_without_spread_has_no_interval() -> None:
     assert (mean, low + high) == pytest.approx((0.5, 1.0))
 
 
-def simulate(rng: np.random.Generator, seeds: int, variants: int, mean: float, rho: float) -> np.ndarray:
-    """Flips per seed: a beta-binomial, so that variants of one seed are correlated with ``rho``."""
-    size = (1 - rho) / rho
-    return rng.binomial(variants, rng.beta(mean * size, (1 - mean) * size, seeds))
-
-
 @pytest.mark.parametrize(
     ("seeds", "variants", "mean", "rho"), [(200, 10, 0.07, 0.3), (60, 10, 0.1, 0.2), (300, 4, 0.15, 0.5)]
 )
-def test_95_percent_intervals_hold_the_truth_in_at_least_182_of_200_runs(
-    seeds: int, variants: int, mean: float, rho: float
-) -> None:
+def test_95_percent_intervals_hold_the_truth(seeds: int, variants: int, mean: float, rho: float) -> None:
+    size = (1 - rho) / rho  # a beta-binomial, so that variants of one seed are correlated with ``rho``
     rng = np.random.default_rng(20261121)
-    held = wilson_held = 0
+    held = naive_held = 0
     for _ in range(200):
-        flips = simulate(rng, seeds, variants, mean, rho)
+        flips = rng.binomial(variants, rng.beta(mean * size, (1 - mean) * size, seeds))
         found = korn_graubard(flips, np.full(seeds, variants))
         held += found.low <= mean <= found.high
         naive = clopper_pearson(int(flips.sum()), seeds * variants)
-        wilson_held += naive.low <= mean <= naive.high
+        naive_held += naive.low <= mean <= naive.high
     assert held >= 182
-    assert wilson_held < 182  # the data are correlated enough for the naive interval to fail
+    assert naive_held < 182  # the data are correlated enough for the naive interval to fail
 
 
-def test_holm_by_hand() -> None:
+def test_corrections_by_hand_leave_claims_that_were_not_tested_out_of_the_family() -> None:
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.5]) == [0.5]
-
-
-def test_benjamini_hochberg_by_hand() -> None:
     assert benjamini_hochberg([0.01, 0.04, 0.03, 0.8]) == pytest.approx([0.04, 0.16 / 3, 0.16 / 3, 0.8])
+    for adjust in (holm, benjamini_hochberg):
+        for untested in ([], [None, None], [None, 0.02, None]):
+            assert adjust(untested) == untested
+        assert adjust([0.01, None, 0.02]) == [pytest.approx(0.02), None, pytest.approx(0.02)]
 
 
-@pytest.mark.parametrize("adjust", [holm, benjamini_hochberg])
-def test_claims_that_were_not_tested_are_not_in_the_family(adjust: object) -> None:
-    assert adjust([]) == []
-    assert adjust([None, None]) == [None, None]
-    assert adjust([None, 0.02, None]) == [None, 0.02, None]
-    found = adjust([0.01, None, 0.02])
-    assert found[1] is None
-    assert found[0] == pytest.approx(0.02)
-
-
-def test_hidden_by_chance_follows_the_published_table() -> None:
+def test_hidden_by_chance_follows_the_published_table_and_a_count() -> None:
     assert hidden_by_chance(2 * 0.05 * 0.95) == (pytest.approx(0.043, rel=0.03), pytest.approx(0.45, abs=0.01))
     three, _ = hidden_by_chance(2 * 0.02 * 0.98, replicates=3)
     assert three == pytest.approx(1.2e-3, rel=0.05)
     five, _ = hidden_by_chance(2 * 0.05 * 0.95, replicates=5)
     assert five == pytest.approx(1.2e-3, rel=0.06)
     assert hidden_by_chance(0.0) == (0.0, None)
+    # By counting, with a rate large enough for the second term: joint differs from the original, both single ones do
+    # not, and an original that is off makes joint changes look hidden too.
+    d = 0.3
+    cells = [cell for cell in itertools.product((0, 1), repeat=4) if cell[0] == cell[1] == cell[2] != cell[3]]
+    counted = sum(np.prod([d if x else 1 - d for x in cell]) for cell in cells)
+    assert hidden_by_chance(2 * d * (1 - d))[0] == pytest.approx(counted)
 
 
 def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def test_a_sign_flip_of_few_seeds_is_exact() -> None:
-    values = [3.0, -1.0, 2.0, 2.0, 5.0, 0.0, 0.0]
-    given = [v for v in values if v]
-    total = sum(given)
-    sums = [sum(s * v for s, v in zip(signs, given, strict=True)) for signs in itertools.product((1, -1), repeat=5)]
-    greater = sum(x >= total for x in sums) / len(sums)
-    assert sign_flip(values, rng=rng(), alternative="greater") == pytest.approx(greater)
-    assert sign_flip(values, rng=rng()) == pytest.approx(2 * greater)
-
-
-def test_five_discordant_seeds_cannot_show_anything_two_sided() -> None:
+def test_a_sign_flip_of_few_seeds_is_exact_and_five_cannot_show_anything_two_sided() -> None:
+    given = [3.0, -1.0, 2.0, 2.0, 5.0]
+    sums = [sum(np.multiply(signs, given)) for signs in itertools.product((1, -1), repeat=5)]
+    greater = sum(x >= sum(given) for x in sums) / len(sums)
+    assert sign_flip([*given, 0.0, 0.0], rng=rng(), alternative="greater") == pytest.approx(greater)
+    assert sign_flip([*given, 0.0, 0.0], rng=rng()) == pytest.approx(2 * greater)
     assert sign_flip([1.0] * 5, rng=rng()) > 0.05 > sign_flip([1.0] * 6, rng=rng())
     assert sign_flip([0.0] * 50, rng=rng()) == 1.0
     assert sign_flip([-1.0], rng=rng()) == sign_flip([-1.0], rng=rng(), alternative="greater") == 1.0
@@ -195,7 +185,7 @@ def test_a_difference_of_rates_covers_the_truth() -> None:
     ("successes", "n", "low", "high"),
     [(0, 0, 0.0, 1.0), (0, 59, 0.0, 0.091), (0, 300, 0.0, 0.021), (6, 300, 0.003, 0.062), (300, 300, 0.979, 1.0)],
 )
-def test_widths(successes: int, n: int, low: float, high: float) -> None:
+def test_widths_of_confidence_sequences(successes: int, n: int, low: float, high: float) -> None:
     assert confidence_sequence(successes, n) == pytest.approx((low, high), abs=6e-4)
 
 
@@ -220,33 +210,6 @@ def test_one_fail_among_any_number_of_draws(n: int) -> None:
     assert 0.0 <= low <= (n - 1) / n <= high < 1.0
     other = confidence_sequence(1, n, 0.999)
     assert (1 - high, 1 - low) == pytest.approx(other, abs=1e-12)
-
-
-def test_the_effective_size_is_never_more_than_the_variants() -> None:
-    # Seeds that are more alike than chance would have them: 49 with one event of two, one with both.
-    found = korn_graubard([1] * 49 + [2], [2] * 50)
-    assert found.low == pytest.approx(beta.ppf(0.025, 51, 50))
-    assert found.high == pytest.approx(beta.ppf(0.975, 52, 49))
-
-
-def test_a_mean_share_of_many_comparisons_is_known_better_than_one_of_few() -> None:
-    values = [0.5] * 9 + [0.4]
-    few, many = mean_share(values, units=10), mean_share(values, units=1000)
-    assert many.value == few.value
-    assert few.low < many.low < many.high < few.high
-    # Never fewer than one comparison for each seed.
-    assert (mean_share(values, units=3).low, mean_share(values, units=3).high) == (few.low, few.high)
-
-
-def test_an_original_that_is_off_makes_joint_changes_look_hidden_too() -> None:
-    d = 0.3  # large enough for the second term to matter
-    rate, _ = hidden_by_chance(2 * d * (1 - d))
-    # By counting: joint differs from the original, both single ones do not.
-    cells = [(o, a, b, j) for o in (0, 1) for a in (0, 1) for b in (0, 1) for j in (0, 1)]
-    counted = sum(
-        np.prod([d if x else 1 - d for x in (o, a, b, j)]) for o, a, b, j in cells if j != o and a == o and b == o
-    )
-    assert rate == pytest.approx(counted)
 
 
 def test_the_real_way_to_deal_answers_is_as_likely_as_any_other() -> None:

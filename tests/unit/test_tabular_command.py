@@ -14,15 +14,17 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pytest
+from commands import Capture, Patch, both, said
 
+from auditor import audit as audit_texts
 from auditor.cli.main import run as audit
+from auditor.cli.tabular import plan_of
 from auditor.core.errors import BudgetExceeded, ConfigError, DataFileError, UnknownPlugin, UserError
 from auditor.core.record import code_sha256
-from auditor.core.types import FORMAT_VERSION, Progress
+from auditor.core.types import Progress
 from auditor.models.row_models import load_table_model
 from auditor.report.planned import lines
 from auditor.run import freeze
-from auditor.store.folder import RunFolder
 from auditor.tables import TabularPlan, audit_table, infer_schema
 from auditor.tables.retraining import augment_rows
 from auditor.tables.tabular_run import load_frozen
@@ -67,30 +69,26 @@ BASE = ["--data", "data.csv", "--target", "y", "--protected", "sex"]
 BY_SEX = [*BASE, "--model", "python:rows_model:by_sex"]
 JOBS = ["tabular", "--data", "jobs.csv", "--target", "ok", "--model", "python:rows_model:jobs"]
 AEQUITAS = ["--protected", "sex,group", "--method", "aequitas"]
-Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def place(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A table of 6 x 2 x 9 possible rows with a label by x and sex, one with names, and models of both."""
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(place))
     rng = np.random.default_rng(7)
-    rows = np.stack([rng.integers(0, 6, 120), rng.integers(0, 2, 120), rng.integers(0, 9, 120)], axis=1)
-    y = (rows[:, 0] + 2 * rows[:, 1] >= 4).astype(int)
-    table = [",".join(map(str, [*r, v])) for r, v in zip(rows.tolist(), y.tolist(), strict=True)]
-    (tmp_path / "data.csv").write_text("\n".join(["x,sex,z,y", *table]) + "\n", encoding="utf-8")
-    named = ["job,size,group,sex,ok"]
+    rows = np.stack([rng.integers(0, codes, 120) for codes in (6, 2, 9)], axis=1).tolist()
+    lines = [f"{x},{sex},{z},{int(x + 2 * sex >= 4)}\n" for x, sex, z in rows]
+    (place / "data.csv").write_text("".join(["x,sex,z,y\n", *lines]), encoding="utf-8")
+    lines = ["job,size,group,sex,ok\n"]
     for _ in range(300):
         job, size = rng.choice(["=x", "plain"]), int(rng.integers(0, 6))
         group, sex = rng.choice(["a", "b"]), rng.choice(["f", "m"])
-        named.append(f"{job},{size},{group},{sex},{'no' if size >= 3 and sex == 'f' and job == '=x' else 'yes'}")
-    (tmp_path / "jobs.csv").write_text("\n".join(named) + "\n", encoding="utf-8")
-    (tmp_path / "rows_model.py").write_text(MODULE, encoding="utf-8")
-    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
-    yield tmp_path
+        lines.append(f"{job},{size},{group},{sex},{'no' if size >= 3 and sex == 'f' and job == '=x' else 'yes'}\n")
+    (place / "jobs.csv").write_text("".join(lines), encoding="utf-8")
+    (place / "rows_model.py").write_text(MODULE, encoding="utf-8")
+    (place / "program.py").write_text(PROGRAM, encoding="utf-8")
+    yield place
     sys.modules.pop("rows_model", None)
-    if str(tmp_path) in sys.path:
-        sys.path.remove(str(tmp_path))
 
 
 @pytest.fixture
@@ -115,24 +113,24 @@ def record() -> dict[str, Any]:
     return value
 
 
-def flat(text: str) -> str:
-    return " ".join(text.split())
+def json_of(capsys: Capture, *argv: str, ends: int = 0) -> Any:
+    """What a command prints as JSON; its exit code is ``ends``."""
+    code, out, err = both(capsys, *argv, "--format", "json")
+    assert code == ends, err
+    return json.loads(out)
 
 
 # -- models -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "model", ["sklearn:tree.skops", "python:rows_model:by_sex", f"exec:{sys.executable} program.py"]
-)
+@pytest.mark.parametrize("model", ["sklearn:tree.skops", BY_SEX[-1], f"exec:{sys.executable} program.py"])
 def test_every_kind_of_model_gives_the_same_scores(trees: None, model: str) -> None:
     options: dict[str, object] = {"max_samples": 200}
     run = audit_table(TabularPlan(data="data.csv", target="y", model=model, protected=("sex",), options=options))
     causal = next(s for s in run.result.scores if s.name == "causal")
     assert causal.estimate.low <= 2 / 6 <= causal.estimate.high
     assert run.result.pairs[0].changed == ("sex",)
-    assert run.path is not None
-    page = (run.path / "report.html").read_text(encoding="utf-8")
+    page = (folder() / "report.html").read_text(encoding="utf-8")
     assert not re.search(r"<script[^>]+src=|<link[^>]+href=", page)  # one file, nothing fetched
     assert "Causal score" in page
 
@@ -150,8 +148,8 @@ def test_every_kind_of_model_gives_the_same_scores(trees: None, model: str) -> N
         ("exec:no-such-program-here", ConfigError, "no-such-program-here"),
     ],
 )
-def test_models_that_cannot_be_opened(
-    trees: None, monkeypatch: pytest.MonkeyPatch, spec: str, error: type[Exception], message: str
+def test_models_that_do_not_open(
+    trees: None, monkeypatch: Patch, spec: str, error: type[Exception], message: str
 ) -> None:
     if "bomb" in spec:
         monkeypatch.setattr("auditor.models.row_models.LEAST_UNPACKED", 2**20)
@@ -176,42 +174,48 @@ def test_a_program_that_hangs_is_not_waited_for(answers: int, error: type[Except
 
 
 def test_the_record_and_the_screen(capsys: Capture) -> None:
-    assert audit(["tabular", *BY_SEX, "--format", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json_of(capsys, "tabular", *BY_SEX)
     assert told["status"] == "complete"
     assert told["tabular"]["schema"]["rows_in_domain"] == "108"
     assert [e["population"] for e in told["estimates"]] == ["given rows"] * 2 + ["domain (all rows)"] * 2
     assert told["estimates"][2]["estimate"]["value"] == pytest.approx(2 / 6)
     assert [f["verdict"] for f in told["findings"]][2:4] == ["shown", "shown"]
-    assert audit(["tabular", *BY_SEX, "--full"]) == 0
-    text = flat(capsys.readouterr().out)
+    _, text = said(capsys, "tabular", *BY_SEX, "--full")
     assert re.search(r"Label \S+ goes to \S+ % of the \d+ .* with sex = \w", text)
     assert "33.33 % (exact)" in text
     assert "Sets of protected columns" in text
     run = str(folder())
-    assert audit(["show", run, "T3"]) == 0
-    assert "sex: 0 → 1" in capsys.readouterr().out
-    for rest, why in ((["T99"], "unknown finding 'T99'"), (["T1", "--again"], "is a search over rows of a table")):
-        assert audit(["show", run, *rest]) == 2
-        assert why in flat(capsys.readouterr().err)
+    for words, ends, why in (
+        (["T3"], 0, "sex: 0 → 1"),
+        (["T99"], 2, "unknown finding 'T99'"),
+        (["T1", "--again"], 2, "is a search over rows of a table"),
+    ):
+        code, shown = said(capsys, "show", run, *words)
+        assert (code, why in shown) == (ends, True)
+    # No label is called favourable by a guess.
+    assert "label 1: most often for sex = 1" in text
+    assert "Nothing was said about which label is good (--favourable LABEL)" in text
+    assert "favourable:" not in infer_schema("data.csv", None, ("sex",)).partition("columns:")[0]
+    _, text = said(capsys, "tabular", *BY_SEX, "--full", "--favourable", "0")
+    assert "label 0, called favourable: most often for sex = 0" in text
+    assert "Nothing was said" not in text
 
 
-@pytest.mark.parametrize("method", ["themis", "aequitas", "sg"])
-def test_rows_and_seconds_are_those_of_the_whole_run(method: Any) -> None:
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("themis", {}),
+        ("aequitas", {"global_n": 20, "local_n": 20}),
+        ("sg", {"limit": 20, "samples": 200, "protocol": "sg"}),
+    ],
+)
+def test_rows_and_seconds_are_those_of_the_whole_run(method: Any, options: dict[str, Any]) -> None:
     """Share, search and the pairs that are written: every row that the model saw, and all its time."""
     if method == "sg":
         pytest.importorskip("lime", reason="the extra `tabular` is not installed")
     events: list[Progress] = []
-    options = {"aequitas": {"global_n": 20, "local_n": 20}, "sg": {"limit": 20, "samples": 200, "protocol": "sg"}}.get(
-        method, {}
-    )
     plan = TabularPlan(
-        data="data.csv",
-        target="y",
-        model="python:rows_model:by_sex",
-        protected=("sex",),
-        method=method,
-        options=options,
+        data="data.csv", target="y", model=BY_SEX[-1], protected=("sex",), method=method, options=options
     )
     run = audit_table(plan, observe=events.append)
     asked = sum(sys.modules["rows_model"].seen)
@@ -234,24 +238,11 @@ def test_hidden_rows_are_counted_once(place: Path, capsys: Capture) -> None:
     """Of three columns with a majority rule two rows of eight change with each pair of columns and with none alone."""
     (place / "three.csv").write_text("a,b,c,y\n0,0,0,0\n1,1,1,1\n", encoding="utf-8")
     argv = ["tabular", "--data", "three.csv", "--target", "y", "--protected", "a,b,c"]
-    argv += ["--model", "python:rows_model:two"]
-    assert audit([*argv, "--fail-on", "hidden > 2"]) == 0
-    assert "In 2 of 8 rows of the domain that were looked at" in flat(capsys.readouterr().out)
-    assert audit([*argv, "--fail-on", "hidden > 1", "--format", "json"]) == 1
-    lattice = json.loads(capsys.readouterr().out)["tabular"]["lattice"]
+    argv += ["--model", "python:rows_model:two", "--fail-on"]
+    code, text = said(capsys, *argv, "hidden > 2")
+    assert (code, "In 2 of 8 rows of the domain that were looked at" in text) == (0, True)
+    lattice = json_of(capsys, *argv, "hidden > 1", ends=1)["tabular"]["lattice"]
     assert [s["hidden"] for s in lattice] == [0, 0, 0, 2, 2, 2, 2]
-
-
-def test_no_label_is_called_favourable_by_a_guess(capsys: Capture) -> None:
-    assert audit(["tabular", *BY_SEX, "--full"]) == 0
-    text = flat(capsys.readouterr().out)
-    assert "label 1: most often for sex = 1" in text
-    assert "Nothing was said about which label is good (--favourable LABEL)" in text
-    assert "favourable:" not in infer_schema("data.csv", None, ("sex",)).partition("columns:")[0]
-    assert audit(["tabular", *BY_SEX, "--full", "--favourable", "0"]) == 0
-    text = flat(capsys.readouterr().out)
-    assert "label 0, called favourable: most often for sex = 0" in text
-    assert "Nothing was said" not in text
 
 
 @pytest.mark.parametrize(
@@ -268,7 +259,6 @@ def test_rules_set_the_exit_code(rule: str, code: int, capsys: Capture) -> None:
     ("extra", "message"),
     [
         ([], "needs --data FILE and --model"),
-        (["--model", "sklearn:tree.skops", "--favourable", "yes"], "'yes': no such label. There are: '0', '1'."),
         (["--delta", "150"], "--delta is a number of percentage points (2), or a share"),
         (["--set", "nope"], "NAME=VALUE"),
         (["--set", "nope=1"], "themis has no option 'nope'"),
@@ -289,15 +279,13 @@ def test_rules_set_the_exit_code(rule: str, code: int, capsys: Capture) -> None:
         (["--fail-on", "net(sx) > 2%"], "'sx': no such attribute in this run. Did you mean 'sex'?"),
         (["--method", "sg", "--fail-on", "shown, excess(sex) > 2%"], "does not go with --method sg"),
         (["--method", "aequitas", "--fail-on", "net(sex) > 2%"], "does not go with --method aequitas"),
-        (["--model", "sklearn:narrow.skops"], "reads 2 columns, but the schema has 3"),
     ],
 )
-def test_what_cannot_run_is_one_message(trees: None, capsys: Capture, extra: list[str], message: str) -> None:
-    assert audit(["tabular", *(BY_SEX if extra else BASE), *extra]) == 2
-    error = flat(capsys.readouterr().err)
-    assert message in error
+def test_what_cannot_run_is_one_message(capsys: Capture, extra: list[str], message: str) -> None:
+    code, error = said(capsys, "tabular", *(BY_SEX if extra else BASE), *extra)
+    assert (code, message in error) == (2, True), error
     assert "Traceback" not in error
-    if not {"--fail-on", "--favourable"} & set(extra):
+    if "--fail-on" not in extra:
         assert not Path("reports").exists()
 
 
@@ -316,64 +304,44 @@ def test_a_schema_is_written_and_read(place: Path, capsys: Capture) -> None:
     assert audit(["tabular", "schema", "data.csv", "--protected", "sex", "--out", "s.yaml"]) == 0
     text = (place / "s.yaml").read_text(encoding="utf-8")
     assert text == infer_schema("data.csv", None, ("sex",))
-    (place / "s.yaml").write_text(
-        text.replace("constraints: []", "constraints: [x == 5 implies sex == 1]"), encoding="utf-8"
-    )
-    capsys.readouterr()
-    argv = ["tabular", "--data", "data.csv", "--schema", "s.yaml", "--model", "python:rows_model:by_sex"]
-    assert audit([*argv, "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["tabular"]["counts"]["impossible_rows"] == 9
+    text = text.replace("constraints: []", "constraints: [x == 5 implies sex == 1]")
+    (place / "s.yaml").write_text(text, encoding="utf-8")
+    told = json_of(capsys, "tabular", "--data", "data.csv", "--schema", "s.yaml", "--model", BY_SEX[-1])
+    assert told["tabular"]["counts"]["impossible_rows"] == 9
     pytest.importorskip("z3", reason="the extra `tabular` is not installed")
     rules = "constraints: ['size >= 4', 'group == a implies sex == f', 'size < 2']\n"
     (place / "clash.yaml").write_text(HEAD + rules, encoding="utf-8")
-    assert audit([*JOBS, "--schema", "clash.yaml"]) == 2
-    assert "These clash: (1) size >= 4; (2) size < 2" in flat(capsys.readouterr().err)
-
-
-@pytest.mark.parametrize(
-    ("extra", "rows", "message"),
-    [
-        (["--protected", "sex"], ["=x,1,a,f,no", "=x,2,a,f,yes"], "sex.* one value only"),
-        (["--schema", "short.yaml"], ["=x,1,a,f,no", "plain,2,a,f,yes"], "row 2.*'job' is plain"),
-        (
-            ["--protected", "sex"],
-            ["=x,1.5,a,f,no", "=x,,a,m,yes"],
-            r"ValueError: cannot convert.* missing \(NaN\) in size",
-        ),
-    ],
-)
-def test_data_that_do_not_fit(place: Path, capsys: Capture, extra: list[str], rows: list[str], message: str) -> None:
-    (place / "jobs.csv").write_text("\n".join(["job,size,group,sex,ok", *rows]), encoding="utf-8")
-    (place / "short.yaml").write_text(HEAD.replace(", plain", ""), encoding="utf-8")
-    assert audit([*JOBS, *extra]) == 2
-    error = flat(capsys.readouterr().err)
-    assert re.search(message, error), error
-    assert "Traceback" not in error
-    assert error.count("audit:") == 1
+    code, error = said(capsys, *JOBS, "--schema", "clash.yaml")
+    assert (code, "These clash: (1) size >= 4; (2) size < 2" in error) == (2, True)
 
 
 def test_a_failing_model_is_one_paragraph_and_missing_values_are_asked(place: Path, capsys: Capture) -> None:
     gaps = ["pay;sex;y"] + [f"{'n/a' if i % 9 == 0 else i % 7};{'mf'[i % 2]};{i % 2}" for i in range(90)]
     (place / "rows.csv").write_text("\n".join(gaps), encoding="utf-8")
     call = ["tabular", "--data", "rows.csv", "--target", "y", "--protected", "sex", "--max-samples", "50"]
-    assert audit([*call, "--model", "python:rows_model:takes"]) == 0
-    screen = capsys.readouterr().out
+    code, screen, _ = both(capsys, *call, "--model", "python:rows_model:takes")
+    assert code == 0
     assert len(screen.splitlines()) <= 40
-    further = [shlex.split(line[line.index("audit ") :])[1:] for line in screen.splitlines() if "  audit " in line]
-    assert [audit(command) for command in further] == [0, 0, 0]
-    assert "'n/a' (10 rows)" in flat(capsys.readouterr().out)
+    commands = (line[line.index("audit ") :] for line in screen.splitlines() if "  audit " in line)
+    further = [said(capsys, *shlex.split(command)[1:]) for command in commands]
+    assert [code for code, _ in further] == [0, 0, 0]
+    assert any("'n/a' (10 rows)" in text for _, text in further)
     assert "NaN" not in (folder() / "run.json").read_text("utf-8")
-    assert audit([*call, "--model", "python:rows_model:refuses"]) == 2
-    told = flat(capsys.readouterr().err)
-    assert re.search(r"the model raised ZeroDivisionError: no NaN \(rows_model.py, line \d+\), asked about", told)
-    assert "Values are missing (NaN) in pay" in told
-    assert "Traceback" not in told
+    (place / "jobs.csv").write_text("job,size,group,sex,ok\n=x,1.5,a,f,no\n=x,,a,m,yes", encoding="utf-8")
+    for command, message, missing in (
+        ([*call, "--model", "python:rows_model:refuses"], r"ZeroDivisionError: no NaN \(.*, line \d+\)", "pay"),
+        ([*JOBS, "--protected", "sex"], "ValueError: cannot convert", "size"),
+    ):
+        code, told = said(capsys, *command)
+        assert code == 2
+        assert re.search(f"the model raised {message}.*, asked about", told), told
+        assert f"missing (NaN) in {missing}" in told
+        assert "Traceback" not in told
+        assert told.count("audit:") == 1
 
 
 def test_settings_of_a_file_are_those_of_flags(place: Path) -> None:
     """Rows have a table of their own; flags beat it."""
-    from auditor.cli.tabular import plan_of
-
     typed = {"data": "data.csv", "target": "y", "model": "python:rows_model:by_sex", "protected": "sex"}
     settings = "".join(f'{name} = "{value}"\n' for name, value in typed.items())
     (place / "audit.toml").write_text(f"format = 1\nlimit = 3\n[tabular]\n{settings}max_samples = 300\n")
@@ -387,31 +355,30 @@ def test_settings_of_a_file_are_those_of_flags(place: Path) -> None:
 # -- frozen plans -------------------------------------------------------------------------------------------
 
 
-def frozen(*extra: str, name: str = "plan.json") -> int:
-    return audit(["plan", "freeze", "tabular", *BY_SEX, *extra, "--output", name])
+def frozen(*extra: str) -> None:
+    Path("plan.json").unlink(missing_ok=True)
+    assert audit(["plan", "freeze", "tabular", *BY_SEX, *extra, "--output", "plan.json"]) == 0
 
 
 def test_a_plan_of_rows_is_frozen_and_run(capsys: Capture) -> None:
-    name = "plan.json"
-    assert frozen("--delta", "0.1", "--by", "A. Person", "--reason", "one in ten") == 0
+    frozen("--delta", "0.1", "--by", "A. Person", "--reason", "one in ten")
     text = capsys.readouterr().out
-    assert f"audit tabular --plan {name}" in text
+    assert "audit tabular --plan plan.json" in text
     assert "54 cases" in text  # 6 * 9 rests of rows
-    found = load_frozen(Path(name))
+    found = load_frozen(Path("plan.json"))
     assert found.inputs["rows"]["n"] == 120
     assert found.expected["evaluations"] == {"at_most": 348}  # 54 * 2 and 120 * 2
-    assert audit(["plan", "show", name]) == 0
-    assert "one in ten" in capsys.readouterr().out
-    assert audit(["tabular", "--plan", name, "--full"]) == 0
+    assert "one in ten" in said(capsys, "plan", "show", "plan.json")[1]
+    code, text = said(capsys, "tabular", "--plan", "plan.json", "--full")
+    assert code == 0
     assert (record()["frozen"]["deviations"], record()["frozen"]["sha256"]) == ([], found.sha256)
     assert record()["counts"]["evaluations"] == 348
-    text = capsys.readouterr().out
     for part in ("The frozen plan", "No deviation was recorded", "348 rows"):
         assert part in text
 
 
 def test_what_deviates_is_in_every_report(capsys: Capture) -> None:
-    assert frozen("--max-samples", "300") == 0
+    frozen("--max-samples", "300")
     with Path("data.csv").open("a", encoding="utf-8") as file:
         file.write("5,1,8,1\n")
     assert audit(["tabular", "--plan", "plan.json", "--seed", "8", "--max-samples", "200"]) == 0
@@ -429,28 +396,29 @@ def test_what_deviates_is_in_every_report(capsys: Capture) -> None:
 
 def test_freezing_and_the_dry_run_ask_nothing(capsys: Capture) -> None:
     base = [*BASE, "--model", "python:rows_model:asked"]
-    assert audit(["tabular", *base, "--dry-run"]) == 0
-    assert "Nothing was asked." in capsys.readouterr().out
-    assert audit(["tabular", *base, "--dry-run", "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["combinations"] == 2
+    code, text = said(capsys, "tabular", *base, "--dry-run")
+    assert (code, "Nothing was asked." in text) == (0, True)
+    assert json_of(capsys, "tabular", *base, "--dry-run")["combinations"] == 2
     assert audit(["plan", "freeze", "tabular", *base, "--output", "plan.json"]) == 0
     assert audit(["tabular", "--plan", "plan.json", "--dry-run"]) == 0
     assert not Path("reports").exists()
 
 
 def test_plans_of_the_other_kind_and_changed_ones_are_refused(capsys: Capture) -> None:
-    assert frozen() == 0
-    assert frozen() == 2
-    assert "exists already" in capsys.readouterr().err
-    assert audit(["run", "--plan", "plan.json"]) == 2
-    assert "audit tabular --plan plan.json" in capsys.readouterr().err
-    for plan, error, told in (
+    frozen()
+    for command, told in (
+        (["plan", "freeze", "tabular", *BY_SEX, "--output", "plan.json"], "exists already"),
+        (["run", "--plan", "plan.json"], "audit tabular --plan plan.json"),
+    ):
+        code, text = said(capsys, *command)
+        assert (code, told in text) == (2, True)
+    for plan, error, message in (
         ({"task": "sentiment"}, ConfigError, r"audit run --plan other\.json"),
         ({"kind": "tabular", "colour": "red"}, DataFileError, "unknown setting 'colour'"),
     ):
         body = freeze.freeze({"plan": plan, "inputs": {}, "fingerprints": {}})
         Path("other.json").write_text(freeze.dumps(body), encoding="utf-8")
-        with pytest.raises(error, match=told):
+        with pytest.raises(error, match=message):
             load_frozen(Path("other.json"))
     text = Path("plan.json").read_text(encoding="utf-8")
     Path("plan.json").write_text(text.replace('"seed": 7', '"seed": 8'), encoding="utf-8")
@@ -460,9 +428,8 @@ def test_plans_of_the_other_kind_and_changed_ones_are_refused(capsys: Capture) -
 
 def test_limits_and_directed_searches_say_what_is_known() -> None:
     def expected(*extra: str) -> dict[str, Any]:
-        Path("p.json").unlink(missing_ok=True)
-        assert frozen(*extra, name="p.json") == 0
-        return dict(load_frozen(Path("p.json")).expected)
+        frozen(*extra)
+        return dict(load_frozen(Path("plan.json")).expected)
 
     told = expected("--max-evaluations", "40", "--max-samples", "10000")
     assert (told["cases"], told["evaluations"]["at_most"]) == ({"at_least": 20, "at_most": 20}, 40)
@@ -480,14 +447,12 @@ def test_hashes_of_code_and_files_are_recorded_and_checked(capsys: Capture) -> N
     told = record()["provenance"]
     assert told["code"] == code_sha256()
     assert set(told["files"]) == {"schema.yaml", "pairs.csv", "votes.npz"}
-    capsys.readouterr()
-    run = str(folder())
-    assert audit(["verify", run]) == 0
-    assert "is the same as installed here" in capsys.readouterr().out
-    path = folder() / "pairs.csv"
+    run, path = str(folder()), folder() / "pairs.csv"
+    code, text = said(capsys, "verify", run)
+    assert (code, "is the same as installed here" in text) == (0, True)
     path.write_bytes(path.read_bytes() + b"\n")
-    assert audit(["verify", run]) == 1
-    assert "pairs.csv" in capsys.readouterr().out
+    code, text = said(capsys, "verify", run)
+    assert (code, "pairs.csv" in text) == (1, True)
     path.unlink()
     assert audit(["verify", run]) == 1
 
@@ -502,9 +467,7 @@ def made(model: str, *extra: str) -> str:
 
 def compared(a: str, b: str, capsys: Capture) -> tuple[dict[str, Any], dict[str, Any]]:
     """The comparison, and the row of its causal score."""
-    capsys.readouterr()
-    assert audit(["compare", a, b, "--format", "json"]) == 0
-    value = json.loads(capsys.readouterr().out)
+    value = json_of(capsys, "compare", a, b)
     return value, next((r for r in value["rates"] if r["format"].startswith("causal")), {})
 
 
@@ -541,17 +504,12 @@ def test_intervals_that_do_not_overlap_differ_and_reports_name_every_part(capsys
     assert compared(a, a, capsys)[1]["change"] == "unclear"
     assert audit(["compare", a, b, "--fail-on", "worse"]) == 1
     assert audit(["compare", b, a, "--fail-on", "worse,new"]) == 0
-    capsys.readouterr()
     for form in ("terminal", "md"):
-        assert audit(["compare", a, b, "--format", form, "--full"]) == 0
-        text = flat(capsys.readouterr().out)
-        for part in ("Plans", "Scores", "Findings shown", "▲ worse"):
-            assert part in text
-    with RunFolder.create(Path("reports"), {"plan": {"task": "sentiment"}}) as text_run:
-        facts = {"format_version": FORMAT_VERSION, "status": "complete", "status_reason": ""}
-        text_run.write_run({"id": text_run.id, **facts})
-    assert audit(["compare", a, str(text_run.path)]) == 2
-    assert "is a search over rows of a table" in flat(capsys.readouterr().err)
+        _, text = said(capsys, "compare", a, b, "--format", form, "--full")
+        assert [part for part in ("Plans", "Scores", "Findings shown", "▲ worse") if part not in text] == []
+    text_run = audit_texts("sentiment", model="vader", limit=2, out="reports").path
+    code, text = said(capsys, "compare", a, str(text_run))
+    assert (code, "is a search over rows of a table" in text) == (2, True)
 
 
 # -- what leaves a run --------------------------------------------------------------------------------------
@@ -562,8 +520,7 @@ def read_csv(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
-def test_pairs_and_retraining_rows(place: Path, capsys: Capture, name: str) -> None:
+def test_pairs_and_retraining_rows(place: Path, capsys: Capture) -> None:
     pytest.importorskip("sklearn", reason="the extra `tabular` is not installed")
     assert audit([*JOBS, *AEQUITAS]) == 0
     pairs = read_csv(folder() / "pairs.csv")
@@ -574,18 +531,19 @@ def test_pairs_and_retraining_rows(place: Path, capsys: Capture, name: str) -> N
         assert row["group A"] == row["group B"]
         assert {row["label A"], row["label B"]} == {"no", "yes"}
         assert row["job"] == "'=x"  # no spreadsheet computes it
-    assert audit(["augment", str(folder()), "--out", name]) == 0
-    assert "vote of three classifiers" in capsys.readouterr().out
-    text = (place / name).read_text(encoding="utf-8")
-    rows = read_csv(place / name) if name.endswith("csv") else [json.loads(line) for line in text.splitlines()]
-    assert len(rows) == 3 * 4
-    for size in (3, 4, 5):
-        same = [row for row in rows if int(row["size"]) == size]
-        assert len({(row["sex"], row["group"]) for row in same}) == 4
-        assert len({row["ok"] for row in same}) == 1  # one label a case
+    for name in ("rows.csv", "rows.jsonl"):
+        code, text = said(capsys, "augment", str(folder()), "--out", name)
+        assert (code, "vote of three classifiers" in text) == (0, True)
+    rows = [json.loads(line) for line in (place / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
+    for made in (rows, read_csv(place / "rows.csv")):
+        assert len(made) == 3 * 4
+        for size in (3, 4, 5):
+            same = [row for row in made if int(row["size"]) == size]
+            assert len({(row["sex"], row["group"]) for row in same}) == 4
+            assert len({row["ok"] for row in same}) == 1  # one label a case
     (folder() / "votes.npz").write_bytes(b"PK\x03\x04 broken")
-    assert audit(["augment", str(folder()), "--out", "more.csv"]) == 2
-    assert "audit verify" in flat(capsys.readouterr().err)
+    code, text = said(capsys, "augment", str(folder()), "--out", "more.csv")
+    assert (code, "audit verify" in text) == (2, True)
 
 
 def test_a_majority_needs_no_vote() -> None:
@@ -594,16 +552,3 @@ def test_a_majority_needs_no_vote() -> None:
     assert (found.voted, found.left_out) == (0, 0)
     assert {row[-1] for row in found.rows} == {0}
     assert (found.cases, found.available) == (6, 12)
-
-
-def test_a_limited_run_still_has_its_pairs(capsys: Capture) -> None:
-    assert audit([*JOBS, *AEQUITAS, "--format", "json", "--set", "trials=0", "--max-evaluations", "30"]) == 3
-    told = json.loads(capsys.readouterr().out)
-    assert told["counts"]["evaluations"] <= 30
-    assert told["tabular"]["pairs"]
-    assert {tuple(s["columns"]): s["changes"] > 0 for s in told["tabular"]["lattice"]} == {
-        ("group",): False,
-        ("sex",): True,
-        ("group", "sex"): True,
-    }
-    assert read_csv(folder() / "pairs.csv")

@@ -43,9 +43,8 @@ def slab(x: Any) -> Any:
 SLAB = Schema(columns=(SEX, column("a", 20), column("b", 20), column("c", 3)))
 
 
-def walked(predict: Any = slab, schema: Schema = SLAB, seed: int = 1, **options: Any) -> Any:
-    evaluator = Evaluator(predict, schema)
-    return run(evaluator, AequitasOptions.of({"trials": 0, **options}), np.random.default_rng(seed))
+def walked(seed: int = 1, **options: Any) -> Any:
+    return run(Evaluator(slab, SLAB), AequitasOptions.of({"trials": 0, **options}), np.random.default_rng(seed))
 
 
 def test_directed_finds_stay_out_of_the_share() -> None:
@@ -91,8 +90,6 @@ def test_the_share_is_estimated_within_what_its_rows_may_cost(combos: int, trial
     assert AequitasOptions().estimate(schema, 4 * combos)[0] == 0
 
 
-# -- SG -----------------------------------------------------------------------------------------------------
-
 SG = Schema(
     columns=(
         column("age", 20),
@@ -107,20 +104,16 @@ def older(codes: Any) -> Any:
     return codes[:, 0] + codes[:, 3] + 3 * codes[:, 2] > 27
 
 
-def model_of(schema: Schema) -> Any:
+def decide(rows: Any) -> Any:
     """`older`, whatever the raw values are."""
-
-    def predict(rows: Any) -> Any:
-        codes = [c.encode(rows[:, j]) for j, c in enumerate(schema.columns)]
-        return older(np.stack(codes, axis=1)).astype(np.int64)
-
-    return predict
+    codes = [c.encode(rows[:, j]) for j, c in enumerate(SG.columns)]
+    return older(np.stack(codes, axis=1)).astype(np.int64)
 
 
 def searched(**options: Any) -> TabularResult:
     pytest.importorskip("lime")
     most = options.pop("max_evaluations", None)
-    evaluator = Evaluator(model_of(SG), SG, max_evaluations=most, keep=most is not None)
+    evaluator = Evaluator(decide, SG, max_evaluations=most, keep=most is not None)
     chosen = SgOptions.of({"limit": 120, "samples": 400, **options})
     result = sg.run(evaluator, chosen, np.random.default_rng(1), uniform(SG, 300, np.random.default_rng(0)))
     return with_examples(evaluator, result)[0]
@@ -143,10 +136,9 @@ def test_neighbourhoods_are_distributed_as_limes() -> None:
             assert np.abs(np.cumsum(a) - np.cumsum(b)).max() < 0.02
 
 
-def test_sg_finds_are_real_distinct_and_counted_by_phase() -> None:
+def test_sg_finds_are_real_distinct_and_counted_by_phase_and_a_budget_ends_with_what_was_found() -> None:
     result = searched()
     found = result.finds
-    assert found is not None
     assert result.counts["generated"] == 120
     assert result.counts["discriminatory"] == len(found) > 40
     assert len(np.unique(found[:, [0, 1, 3]], axis=0)) == len(found)
@@ -161,15 +153,12 @@ def test_sg_finds_are_real_distinct_and_counted_by_phase() -> None:
     assert result.pairs[0].changed == ("sex",)
     assert result.options["neighbourhood"] == "around"
     json.dumps(result.to_record(), allow_nan=False)
-
-
-def test_a_budget_ends_sg_with_what_was_found() -> None:
-    result = searched(max_evaluations=150)
-    assert (result.status, "150" in result.status_reason) == ("partial", True)
-    assert result.counts["evaluations"] <= 150
-    assert (result.options["neighbourhood"], result.counts["generated"]) == ("asked", 75)
-    assert result.pairs  # from answers that are known
-    assert result.lattice[0].changes == 2 * result.counts["discriminatory"] > 0
+    ended = searched(max_evaluations=150)
+    assert (ended.status, "150" in ended.status_reason) == ("partial", True)
+    assert ended.counts["evaluations"] <= 150
+    assert (ended.options["neighbourhood"], ended.counts["generated"]) == ("asked", 75)
+    assert ended.pairs  # from answers that are known
+    assert ended.lattice[0].changes == 2 * ended.counts["discriminatory"] > 0
 
 
 def test_rules_hold_for_everything_that_sg_generates() -> None:
@@ -178,16 +167,13 @@ def test_rules_hold_for_everything_that_sg_generates() -> None:
     schema = Schema(columns=SG.columns, constraints=("hours <= age",))
     data = uniform(schema, 400, np.random.default_rng(0))
     options = SgOptions.of({"limit": 80, "samples": 300})
-    evaluator = Evaluator(model_of(schema), schema)
-    one = sg.Search(evaluator, options, data[schema.on_manifold(data)], np.random.default_rng(2))
+    one = sg.Search(Evaluator(decide, schema), options, data[schema.on_manifold(data)], np.random.default_rng(2))
     one.go()
     assert len(one.cases) == 80
     assert schema.on_manifold(np.array(one.cases)).all()
     assert one.solver.counts["z3"] > 0
     assert sum(one.hits) > 12  # 7 of 80 uniform rows
 
-
-# -- paths and their solutions ------------------------------------------------------------------------------
 
 CARDS = (4, 3, 5)
 SOME = st.lists(
@@ -252,10 +238,9 @@ def test_an_immutable_column_keeps_its_value_under_rules() -> None:
     columns = (column("a", 2, protected=True), column("b", 5, immutable=True), column("c", 5))
     solver = PathSolver(Schema(columns=columns, constraints=("b == c",)), np.random.default_rng(0))
     row = np.array([0, 2, 2], dtype=np.int32)
-    assert solver.sticky(row, Box.of([Predicate(2, False, 2)], [2, 5, 5])) is None
-    found = solver.sticky(row, Box.of([Predicate(2, False, 1)], [2, 5, 5]))
-    assert found is not None
-    assert found.tolist() == [0, 2, 2]
+    beyond, at = (solver.sticky(row, Box.of([Predicate(2, False, cut)], [2, 5, 5])) for cut in (2, 1))
+    assert beyond is None
+    assert at.tolist() == [0, 2, 2]
 
 
 def test_an_exact_search_of_sets_asks_about_each_row_once() -> None:

@@ -14,6 +14,7 @@ from auditor.core.types import Prompt
 from auditor.perturb.neutral_edits import irrelevant
 from auditor.tasks import Task, available, load, template
 
+RESUME = load("resume")
 MINIMAL = """\
 format: 1
 name: tone
@@ -26,20 +27,20 @@ formats:
 """
 
 
-SENTIMENT, RESUME = load("sentiment"), load("resume")
-
-
 def write(folder: Path, text: str, name: str = "tone.yaml") -> Path:
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
 
 
+def sent(prompt: Prompt) -> list[str]:
+    """What the messages of a prompt say."""
+    return [message.content for message in prompt.messages]
+
+
 def inside(prompt: Prompt) -> str:
     """The text between the tags of the last message."""
-    assert prompt.messages is not None
-    match = re.search(r"<([a-z]+(?:-\d+)?)>\n(.*)\n</\1>", prompt.messages[-1].content, re.DOTALL)
-    assert match is not None
+    match = re.search(r"<([a-z]+(?:-\d+)?)>\n(.*)\n</\1>", sent(prompt)[-1], re.DOTALL)
     return match.group(2)
 
 
@@ -48,19 +49,15 @@ def tone(tmp_path: Path) -> Task:
     return load(write(tmp_path, MINIMAL))
 
 
-def test_minimal_file(tone: Task) -> None:
+def test_a_minimal_file_and_what_its_digest_follows(tmp_path: Path, tone: Task) -> None:
     assert (tone.name, tone.kind.name, tone.labels) == ("tone", "classification", ("calm", "angry"))
     assert (list(tone.formats), tone.default_format) == (["plain", "json"], "plain")
     assert (tone.favourable, tone.temperature, tone.max_tokens("plain")) == (None, 0.0, 16)
     prompt = tone.render("Hello.")
-    assert prompt.messages is not None
-    assert [m.role for m in prompt.messages] == ["user"]
-    assert prompt.messages[0].content == "What is the tone?\n\n<text>\nHello.\n</text>\n\nOne word."
+    assert sent(prompt) == ["What is the tone?\n\n<text>\nHello.\n</text>\n\nOne word."]
+    assert prompt.messages[0].role == "user"  # type: ignore[index]
     with pytest.raises(ConfigError, match="--data"):
         tone.seeds()
-
-
-def test_digest_follows_what_shapes_a_prompt_and_texts_lie_beside_the_file(tmp_path: Path, tone: Task) -> None:
     (tmp_path / "t.txt").write_text("One.\nTwo.\n")
     same = load(write(tmp_path, MINIMAL + "description: other words\nseeds: t.txt\n", "b.yaml"))
     other = load(write(tmp_path, MINIMAL.replace("the tone", "the tone here"), "c.yaml"))
@@ -69,18 +66,15 @@ def test_digest_follows_what_shapes_a_prompt_and_texts_lie_beside_the_file(tmp_p
 
 
 def test_examples_are_written_in_the_form_that_is_asked(tmp_path: Path) -> None:
-    text = MINIMAL + "examples:\n  - {text: Get out!, label: angry}\nsystem: You sort.\n"
-    task = load(write(tmp_path, text))
+    task = load(write(tmp_path, MINIMAL + "examples:\n  - {text: Get out!, label: angry}\nsystem: You sort.\n"))
     prompt = task.render("Hi", "json")
     assert prompt.format == "json"
-    assert prompt.messages is not None
-    assert [m.role for m in prompt.messages] == ["system", "user", "assistant", "user"]
-    assert prompt.messages[2].content == '{"label": "angry"}'
-    assert prompt.messages[1].content == task.render("Get out!", "json").messages[-1].content  # type: ignore[index]
+    assert [m.role for m in prompt.messages or ()] == ["system", "user", "assistant", "user"]
+    _, example, answer, _ = sent(prompt)
+    assert answer == '{"label": "angry"}'
+    assert example == sent(task.render("Get out!", "json"))[-1]
     bare = load(write(tmp_path, MINIMAL.replace("the tone?", "the tone of {input}?") + "input: {tag: null}\n"))
-    prompt = bare.render("</text> x")
-    assert prompt.messages is not None
-    assert prompt.messages[0].content == "What is the tone of </text> x?\n\nOne word."
+    assert sent(bare.render("</text> x")) == ["What is the tone of </text> x?\n\nOne word."]
 
 
 @pytest.mark.parametrize(
@@ -93,13 +87,11 @@ def test_examples_are_written_in_the_form_that_is_asked(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_text_stays_inside_its_frame(tone: Task, text: str) -> None:
     prompt = tone.render(text)
-    assert prompt.messages is not None
-    content = prompt.messages[-1].content
+    (content,) = sent(prompt)
     assert inside(prompt) == text
     opening = content[len("What is the tone?\n\n") :].partition("\n")[0]
     closing = opening.replace("<", "</")
-    assert content.count(opening) == 1
-    assert content.count(closing) == 1
+    assert (content.count(opening), content.count(closing)) == (1, 1)
     assert closing.casefold() not in text.casefold()
 
 
@@ -126,10 +118,7 @@ BROKEN = [
     ("", "file is empty"),
     ("format: 1\n  name: x\n", "line 2"),
     (MINIMAL.replace("format: 1", "format: 2"), "field format: this version reads format 1, the file says 2"),
-    (
-        MINIMAL.replace("kind: classification", "kind: guess"),
-        "line 3: field kind: 'guess' is not one of classification",
-    ),
+    (MINIMAL.replace(": classification", ": guess"), "line 3: field kind: 'guess' is not one of classification"),
     (MINIMAL.replace("[calm, angry]", "[calm]"), "field labels: a task of kind classification needs at least two"),
     (MINIMAL.replace("[calm, angry]", "[yes, no]"), "put the word in quotes"),
     (MINIMAL.replace("[calm, angry]", "[calm, Calm]"), "names both 'calm' and 'Calm'"),
@@ -149,10 +138,7 @@ BROKEN = [
     (MINIMAL.replace('{"label": {json}}', "not {label}"), "reads back as unparsed"),
     (MINIMAL + "examples: [{text: Hi, label: happy}]\n", "examples.0.label: 'happy' is not one of the labels"),
     (MINIMAL + "examples: [{text: Hi}]\n", "field examples.0.label: this field is missing"),
-    (
-        MINIMAL.replace('{"label": {json}}', "{reason}\\nAnswer: {label}") + "examples: [{text: Hi, label: calm}]\n",
-        "examples.0.reason",
-    ),
+    (MINIMAL.replace('{"label": {json}}', "{reason} {label}") + "examples: [{text: Hi, label: calm}]\n", "0.reason"),
     ("[" * 600, "inside each other"),
 ]
 
@@ -168,40 +154,36 @@ def test_broken_files(tmp_path: Path, text: str, message: str) -> None:
 
 def test_missing_file(tmp_path: Path) -> None:
     path = write(tmp_path, MINIMAL)
-    with pytest.raises(DataFileError, match=r"there is no such file\. Did you mean .*tone\.yaml"):
-        load(tmp_path / "tones.yaml")
-    with pytest.raises(DataFileError, match="there is no such file"):
-        load(str(tmp_path / "none" / "x.yaml"))
-    with pytest.raises(DataFileError, match="folder"):
-        load(tmp_path)
-    with pytest.raises(DataFileError):
-        load(f"{path}\0.yaml")
+    for name, message in (
+        (tmp_path / "tones.yaml", r"there is no such file\. Did you mean .*tone\.yaml"),
+        (str(tmp_path / "none" / "x.yaml"), "there is no such file"),
+        (tmp_path, "folder"),
+        (f"{path}\0.yaml", "yaml"),
+    ):
+        with pytest.raises(DataFileError, match=message):
+            load(name)
     with pytest.raises(UnknownPlugin, match=r"unknown task 'sentimant'. Did you mean sentiment"):
         load("sentimant")
     with pytest.raises(ConfigError, match="not a name for a task"):
         template("../x")
 
 
-def test_other_kinds(tmp_path: Path) -> None:
-    score = load(write(tmp_path, template("rate", "score"), "s.yaml"))
-    assert score.scale == (0.0, 10.0)
-    assert score.read("Score: 7/10").value == 7.0
-    many = load(write(tmp_path, template("topics", "multilabel"), "m.yaml"))
+KINDS = ("classification", "decision", "multilabel", "score", "generation", "coreference", "fill-mask")
+
+
+def test_templates_load_as_they_are_and_read_what_is_theirs(tmp_path: Path) -> None:
+    made = {kind: load(write(tmp_path, template("own-task_1", kind), f"{kind}.yaml")) for kind in KINDS}
+    for kind, task in made.items():
+        assert (task.name, task.kind.name) == ("own-task_1", kind)
+        assert len(task.formats) >= 2
+    assert made["score"].scale == (0.0, 10.0)
+    assert made["score"].read("Score: 7/10").value == 7.0
+    many = made["multilabel"]
     assert many.read("price; delivery").value == ("delivery", "price")
     assert many.write((), "plain") == "none"
     assert many.write(("delivery", "price"), "json") == '{"labels": ["delivery", "price"]}'
-    free = load(write(tmp_path, template("reply", "generation"), "g.yaml"))
-    assert free.read("Dear customer").value == "Dear customer"
-    assert free.labels == ()
-
-
-@pytest.mark.parametrize(
-    "kind", ["classification", "decision", "multilabel", "score", "generation", "coreference", "fill-mask"]
-)
-def test_templates_load_as_they_are(tmp_path: Path, kind: str) -> None:
-    task = load(write(tmp_path, template("own-task_1", kind)))
-    assert (task.name, task.kind.name) == ("own-task_1", kind)
-    assert len(task.formats) >= 2
+    assert made["generation"].read("Dear customer").value == "Dear customer"
+    assert made["generation"].labels == ()
 
 
 @pytest.mark.parametrize("name", ["../x.txt", "/etc/hostname", "link.txt", "below/../../x.txt"])
@@ -217,22 +199,19 @@ def test_a_task_file_names_files_below_its_folder_only(field: str, name: str, tm
 
 @pytest.mark.parametrize("form", ["json", "lines", "reasoned"])
 def test_an_answer_holds_a_decision_and_a_score(form: str) -> None:
-    said = {"json": '```json\n{"score": 41, "decision": "hold"}\n```'}.get(
-        form, "A fair fit.\nScore: 41/100\nDecision: Hold."
-    )
-    answer = RESUME.read(said, "chat", form)
+    lines = "A fair fit.\nScore: 41/100\nDecision: Hold."
+    json_said = '```json\n{"score": 41, "decision": "hold"}\n```'
+    answer = RESUME.read(json_said if form == "json" else lines, "chat", form)
     assert (answer.value, answer.number) == ("hold", 41.0)
     for half in ("Decision: hold", "Score: 41", "Score: 141\nDecision: hold"):
         assert RESUME.read(half, "chat", form).status == "unparsed"
-    assert RESUME.read("invite", "chat", "word").value == "invite"
-    assert RESUME.read("invite", "chat", "word").number is None
+    word = RESUME.read("invite", "chat", "word")
+    assert (word.value, word.number) == ("invite", None)
 
 
 def test_a_word_within_another_is_left_alone() -> None:
     assert irrelevant("Chessboards", {"hobby": [["Chess", "Hiking"]]}, "age", 3, Random(0)) == []
 
-
-# -- control texts -------------------------------------------------------------------------------------------
 
 GOOD = json.dumps({"text": "A superb novel.", "changed": "A dreadful novel."})
 

@@ -48,11 +48,8 @@ def listener(seen: list[dict[str, Any]], answer: Callable[[str], str]) -> Callab
     def model(text: str) -> str:
         body = json.loads(text)
         seen.append(body)
-        return answer(
-            " ".join(
-                m["content"] if isinstance(m["content"], str) else m["content"][0]["text"] for m in body["messages"][1:]
-            )
-        )
+        contents = [message["content"] for message in body["messages"][1:]]
+        return answer(" ".join(said if isinstance(said, str) else said[0]["text"] for said in contents))
 
     return model
 
@@ -71,16 +68,15 @@ def test_only_the_chosen_messages_change(tmp_path: Path) -> None:
     result = audit(
         "hiring",
         model=listener(seen, called),
-        data=json_lines(tmp_path / "requests.jsonl", rows),
+        data=rows,
         attributes="gender",
         who="all",
         columns={"answer": "$.tool_calls[0].function.arguments.decision"},
-        out=tmp_path / "runs",
+        out=tmp_path,
     )
-    given = [row["body"] for row in rows]
     changed = 0
     for body in seen:
-        source = given[int(body["messages"][0]["content"].split("policy ")[1].split(".")[0])]
+        source = rows[int(body["messages"][0]["content"].split("policy ")[1].split(".")[0])]["body"]
         changed += body != source
         for n in (1, 3):  # what the user said may differ, nothing else
             body["messages"][n] = source["messages"][n]
@@ -89,13 +85,11 @@ def test_only_the_chosen_messages_change(tmp_path: Path) -> None:
     assert changed > len(rows)
     claim = next(c for c in result.record["claims"] if c["family"] == "net" and c["groups"] == ["female", "male"])
     assert claim["estimate"] == pytest.approx(-1.0)
-    assert claim["texts"] == len(JOBS)
-    asked = {
-        body["messages"][1]["content"][0]["text"].split()[0]
-        for body in [json.loads(p.text) for v in result.verdicts for p in result.evidence.prompts(v.variant_id)]
-    }
-    assert {"He", "She"} <= asked
+    assert claim["texts"] == len(JOBS) == result.record["counts"]["seeds"]
+    prompts = [json.loads(p.text) for v in result.verdicts for p in result.evidence.prompts(v.variant_id)]
+    assert {body["messages"][1]["content"][0]["text"].split()[0] for body in prompts} >= {"He", "She"}
     assert result.record["performance"]["gold"]["given"] == len(JOBS)
+    assert len(list(tmp_path.glob("data-*.jsonl"))) == 1  # what a program hands over
 
 
 def test_roles_and_paths_choose_messages(tmp_path: Path) -> None:
@@ -116,14 +110,12 @@ def test_roles_and_paths_choose_messages(tmp_path: Path) -> None:
 
 def test_redaction_holds(tmp_path: Path) -> None:
     file = json_lines(tmp_path / "r.jsonl", requests())
-    result = audit(
-        "hiring", model=lambda text: "invite", data=file, redact=True, attributes="gender", out=tmp_path / "runs"
-    )
-    assert result.path is not None
-    for path in result.path.iterdir():
-        text = path.read_text(encoding="utf-8", errors="replace")
-        assert "His Honour" not in text, path
-        assert "has been a" not in text, path
+    audit("hiring", model=lambda text: "invite", data=file, redact=True, attributes="gender", out=tmp_path / "runs")
+    kept = [path.read_text(encoding="utf-8", errors="replace") for path in tmp_path.glob("runs/2*/*")]
+    assert len(kept) > 5
+    for text in kept:
+        assert "His Honour" not in text
+        assert "has been a" not in text
 
 
 def test_a_cut_off_run_goes_on(tmp_path: Path) -> None:
@@ -136,7 +128,6 @@ def test_a_cut_off_run_goes_on(tmp_path: Path) -> None:
     file = json_lines(tmp_path / "r.jsonl", requests())
     options: dict[str, Any] = {"model": spec, "data": file, "attributes": "gender", "who": "all", "full_plan": True}
     cut = audit("hiring", **options, max_calls=20, out=tmp_path / "runs")
-    assert cut.path is not None
     assert not cut.complete
     whole = resume(cut.path, limits={"max_calls": 9_999})
     assert whole.complete
@@ -151,17 +142,17 @@ def test_a_server_is_sent_the_request_but_for_the_model() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("column", "path", "said"),
     [
-        ({"messages": "tool"}, "no request has a text in tool"),
-        ({"messages": "$.["}, "is no JSON path"),
-        ({"answer": "$.["}, "is no JSON path"),
+        ("messages", "tool", "no request has a text in tool"),
+        ("messages", "$.[", "is no JSON path"),
+        ("answer", "$.[", "is no JSON path"),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path: Path, columns: dict[str, Any], said: str) -> None:
+def test_what_is_wrong_is_said(tmp_path: Path, column: str, path: str, said: str) -> None:
     file = str(json_lines(tmp_path / "r.jsonl", requests()))
     with pytest.raises((ConfigError, DataFileError), match=said):
-        traffic.read(Plan(task="hiring", data=file, columns=columns), tasks.load("hiring"))
+        traffic.read(Plan(task="hiring", data=file, columns={column: path}), tasks.load("hiring"))
     with pytest.raises(ConfigError, match="are for whole requests"):
         audit("hiring", model="vader", columns={"messages": "user"})
 
@@ -169,24 +160,14 @@ def test_what_is_wrong_is_said(tmp_path: Path, columns: dict[str, Any], said: st
 DEEP = '{"a": ' * 300 + "1" + "}" * 300
 
 
-@pytest.mark.parametrize("output", ["[" * 100_000, json.dumps({"tool_calls": [{"function": {"arguments": DEEP}}]})])
-def test_an_answer_that_is_nested_without_end_is_one_that_cannot_be_read(output: str, tmp_path: Path) -> None:
+def test_an_answer_that_is_nested_without_end_is_one_that_cannot_be_read(tmp_path: Path) -> None:
     file = str(json_lines(tmp_path / "r.jsonl", requests()))
     task, _ = traffic.read(Plan(task="hiring", data=file, columns={"answer": "$..decision"}), tasks.load("hiring"))
-    assert task.read(output).status == "unparsed"
+    for output in ("[" * 100_000, json.dumps({"tool_calls": [{"function": {"arguments": DEEP}}]})):
+        assert task.read(output).status == "unparsed"
     json_lines(tmp_path / "r.jsonl", [requests()[0], requests(x=json.loads(DEEP))[1]])
     with pytest.raises(DataFileError, match="line 2: not JSON: fields too deep inside each other"):
         traffic.read(Plan(task="hiring", data=file), tasks.load("hiring"))
-
-
-def test_requests_that_a_program_hands_over(tmp_path: Path) -> None:
-    seen: list[dict[str, Any]] = []
-    result = audit(
-        "hiring", model=listener(seen, lambda said: "invite"), data=requests(), attributes="gender", out=tmp_path
-    )
-    assert result.record["counts"]["seeds"] == len(JOBS)
-    assert {body["model"] for body in seen} == {"logged-model"}
-    assert len(list(tmp_path.glob("data-*.jsonl"))) == 1
 
 
 HUMAN = {"lc": 1, "type": "constructor", "id": ["langchain", "HumanMessage"], "kwargs": {"content": "He is kind."}}
@@ -197,7 +178,7 @@ ROLE = {"role": "user", "content": "He is kind."}
     ("outside", "messages", "columns"),
     [*((name, [ROLE], {}) for name in traffic.WITHIN), ("inputs", [[HUMAN]], {"messages": "$..content"})],
 )
-def test_logs_keep_the_request_under_a_name_of_theirs(
+def test_logs_name_the_request_otherwise(
     outside: str, messages: list[Any], columns: dict[str, str], tmp_path: Path
 ) -> None:
     file = str(json_lines(tmp_path / "r.jsonl", [{outside: {"messages": messages}, "id": "one"}]))

@@ -14,7 +14,6 @@ import pytest
 from auditor import audit, models
 from auditor.core.errors import ContentFiltered
 from auditor.core.protocols import Model, Reply
-from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 from auditor.core.types import Request
 from auditor.models.sentiment import Vader
@@ -28,26 +27,15 @@ def asked(model: Any, **more: Any) -> Result:
     return audit("sentiment", model=model, data=TEXTS, order=1, per_seed=2, cache=False, **more)
 
 
-def purple(text: str) -> str:
-    return "purple \x1b[31m<b>monkey</b>\nRun: x"
-
-
-def mostly(text: str) -> str:
-    return "positive" if text.startswith("My") or "Indian" in text else "no idea"
-
-
 def test_a_run_without_one_readable_answer_is_not_complete() -> None:
-    result = asked(purple)
+    result = asked(lambda text: "purple \x1b[31m<b>monkey</b>\nRun: x")
     assert not result.complete
-    (name,) = result.record["models"]
+    ((name, model),) = result.record["models"].items()
     reason = result.record["status_reason"]
-    assert name in reason
-    assert "none of its" in reason
-    assert "expected: negative, positive" in reason
-    assert "purple ⟨U+001B⟩[31m<b>monkey</b> ⏎ Run" in reason
-    assert "\x1b" not in reason
-    assert "\n" not in reason
-    told = result.record["models"][name]["unread"]
+    quoted = "purple ⟨U+001B⟩[31m<b>monkey</b> ⏎ Run"
+    assert [part for part in (name, "none of its", "expected: negative, positive", quoted) if part not in reason] == []
+    assert not {"\x1b", "\n"} & set(reason)
+    told = model["unread"]
     assert told["judged_nothing"]
     assert told["answers"] == told["unparsed"] > 0
     assert told["variant"]
@@ -55,11 +43,7 @@ def test_a_run_without_one_readable_answer_is_not_complete() -> None:
 
 def test_the_first_thing_said_of_a_constant_model_is_that_it_cannot_be_judged() -> None:
     label = "positive"
-
-    def m(text: str) -> str:
-        return label
-
-    result = asked(models.wrap(m, name="m"), anyway=True)
+    result = asked(models.wrap(lambda text: label, name="m"), anyway=True)
     assert result.complete
     constant, control = result.record["cautions"]
     (name,) = result.record["models"]
@@ -77,20 +61,20 @@ def test_the_first_thing_said_of_a_constant_model_is_that_it_cannot_be_judged() 
 
 
 def test_one_label_in_nearly_all_answers_is_told_and_less_is_not() -> None:
-    def every(n: int) -> Callable[[str], str]:
+    def told(n: int) -> dict[str, Any]:
+        """What is said of one label, where every ``n``-th text gets the other."""
         given: dict[str, str] = {}  # a text that is asked again gets the same answer
 
         def model(text: str) -> str:
             return given.setdefault(text, "positive" if (len(given) + 1) % n else "negative")
 
-        return model
+        record = audit("sentiment", model=model, limit=8, cache=False, replicates=1, anyway=True).record
+        return next((c for c in record["cautions"] if c["code"] == "one_label"), {})
 
-    rare = audit("sentiment", model=every(60), limit=8, cache=False, replicates=1, anyway=True)
-    codes = {c["code"]: c for c in rare.record["cautions"]}
-    assert codes["one_label"]["label"] == "positive"
-    assert 0.95 * codes["one_label"]["of"] <= codes["one_label"]["n"] < codes["one_label"]["of"]
-    often = audit("sentiment", model=every(10), limit=8, cache=False, replicates=1)
-    assert "one_label" not in {c["code"] for c in often.record["cautions"]}
+    rare = told(60)
+    assert rare["label"] == "positive"
+    assert 0.95 * rare["of"] <= rare["n"] < rare["of"]
+    assert not told(10)
 
 
 def test_prompts_that_a_limit_kept_from_being_asked_are_not_failed() -> None:
@@ -104,20 +88,17 @@ def test_prompts_that_a_limit_kept_from_being_asked_are_not_failed() -> None:
 
 
 def test_a_warning_stands_in_every_report_where_most_answers_are_unreadable() -> None:
-    result = asked(mostly)
+    result = asked(lambda text: "positive" if text.startswith("My") or "Indian" in text else "no idea")
     assert result.complete
-    (name,) = result.record["models"]
-    told = result.record["models"][name]["unread"]
+    (model,) = result.record["models"].values()
+    told = model["unread"]
     assert not told["judged_nothing"]
     assert 2 * told["unparsed"] > told["answers"]
     for form in ("terminal", "html", "markdown"):
         text = " ".join(RENDERERS.create(form).render(result.run, result.evidence).split())
-        assert f"{told['unparsed']} of {told['answers']} answers" in text, form
-        assert "no idea" in text
-        assert "expected: negative, positive" in text
+        for part in (f"{told['unparsed']} of {told['answers']} answers", "no idea", "expected: negative, positive"):
+            assert part in text, form
 
-
-# -- a model that is not worth asking further -----------------------------------------------------------
 
 MANY = [
     f"My {who} is a {what} person." for who in ("mother", "son", "wife", "uncle") for what in ("kind", "loud", "shy")
@@ -130,22 +111,17 @@ def many(model: Any, **more: Any) -> Result:
     )
 
 
-def test_a_model_that_is_often_read_is_asked_everything() -> None:
+@pytest.mark.parametrize("read", [lambda n: n % 3 == 0 or n > 40, lambda n: n <= 11], ids=["now and then", "at first"])
+def test_a_model_that_is_often_read_is_asked_everything(read: Callable[[int], bool]) -> None:
     calls: list[str] = []
 
-    def now_and_then(text: str) -> str:
+    def model(text: str) -> str:
         calls.append(text)
-        return "positive" if len(calls) % 3 == 0 or len(calls) > 40 else "hmm"
+        return "positive" if read(len(calls)) else "hmm"
 
-    def later(text: str) -> str:
-        calls.append(text)
-        return "positive" if len(calls) <= 11 else "hmm"
-
-    for model in (now_and_then, later):
-        calls.clear()
-        found = many(model)
-        assert "not asked further" not in found.record["status_reason"]
-        assert len(calls) > 100
+    found = many(model)
+    assert "not asked further" not in found.record["status_reason"]
+    assert len(calls) > 100
 
 
 class Kept(Model):
@@ -159,19 +135,15 @@ class Kept(Model):
         self.answer, self.cut_off, self.calls = answer, cut_off, 0
 
     async def generate(self, batch: Any) -> list[Any]:
-        from auditor.core.protocols import Reply
-
         self.calls += len(batch)
         return [Reply(self.answer(r.prompt.messages[-1].content), cut_off=self.cut_off) for r in batch]
 
 
 def test_what_cannot_be_read_is_never_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
-    half = Kept(
-        lambda text: "Answer: positive" if re.search("mother|kind|[Ww]onderful|terrible|best|worst", text) else "hmm"
-    )
-    first = many(half, cache=True)
-    counts = first.record["counts"]
+    known = re.compile("mother|kind|wonderful|terrible|best|worst", re.IGNORECASE)
+    half = Kept(lambda text: "Answer: positive" if known.search(text) else "hmm")
+    counts = many(half, cache=True).record["counts"]
     assert 0 < counts["unparsed"] < counts["calls"] == half.calls
     again = Kept(lambda text: "Answer: negative")
     counts_again = many(again, cache=True).record["counts"]
@@ -183,13 +155,11 @@ def test_what_cannot_be_read_is_never_cached(tmp_path: Path, monkeypatch: pytest
 def test_an_answer_that_was_cut_off_is_told_with_the_option_that_helps(tmp_path: Path) -> None:
     found = many(Kept(lambda text: "The review says that", cut_off=True), out=tmp_path)
     (told,) = (m["unread"] for m in found.record["models"].values())
-    assert told["cut_off"] == told["unparsed"] > 0
-    assert (
-        f"{told['cut_off']} were cut off at the limit on tokens: raise it with --server max-tokens=N"
-        in found.to_text(full=True)
-    )
+    n = told["cut_off"]
+    assert n == told["unparsed"] > 0
+    raise_it = f"{n} were cut off at the limit on tokens: raise it with --server max-tokens=N"
+    assert raise_it in found.to_text(full=True)
     assert "--server max-tokens" in found.record["status_reason"]
-    assert found.path is not None
     lines = [json.loads(line) for line in (found.path / "responses.jsonl").read_text().splitlines()]
     assert all(line["cut_off"] for line in lines if "output" in line)
     # One that could be read before the limit is an answer like any other.
@@ -198,14 +168,13 @@ def test_an_answer_that_was_cut_off_is_told_with_the_option_that_helps(tmp_path:
     assert read.record["counts"]["unparsed"] == 0
 
 
-def filtering(text: str) -> str:
-    """A provider whose filter keeps back what names women."""
-    if re.search(r"\b(mother|sister|she|her|woman)\b", text, re.IGNORECASE):
-        raise ContentFiltered("the provider's filter refused")
-    return "positive"
-
-
 def test_what_a_filter_keeps_back_is_an_outcome_of_its_own_by_group() -> None:
+    def filtering(text: str) -> str:
+        """A provider whose filter keeps back what names women."""
+        if re.search(r"\b(mother|sister|she|her|woman)\b", text, re.IGNORECASE):
+            raise ContentFiltered("the provider's filter refused")
+        return "positive"
+
     result = asked(filtering, attributes=("gender",))
     counts = result.record["counts"]
     assert counts["filtered"] > 0
@@ -222,8 +191,9 @@ def test_what_a_filter_keeps_back_is_an_outcome_of_its_own_by_group() -> None:
 class Moved(Vader):
     """An alias that is moved on to the next version mid-run."""
 
-    name, names = "alias", ("m-1",)
-    calls = 0
+    def __init__(self, *names: str) -> None:
+        super().__init__()
+        self.name, self.max_batch, self.names, self.calls = "alias", 1, names, 0
 
     async def generate(self, batch: Sequence[Request]) -> list[Any]:
         self.calls += 1
@@ -232,11 +202,8 @@ class Moved(Vader):
         return [r._replace(model_reported=told) for r in found]
 
 
-@pytest.mark.parametrize("names", [("m-1",), ("m-1", "m-2")])
-def test_a_model_whose_name_changes_mid_run_is_a_banner(names: tuple[str, ...]) -> None:
-    model = Moved()
-    model.name, model.names, model.max_batch = "alias", names, 1
-    result = asked(model)
-    found = [one for one in run_checks.banners(read(result.record)) if "named 2 models" in one]
-    assert len(found) == len(names) - 1
-    assert all("alias named 2 models for its" in one and "“m-1, m-2”" in one for one in found)
+def test_a_model_whose_name_changes_mid_run_is_a_banner() -> None:
+    for names, banners in ((["m-1"], 0), (["m-1", "m-2"], 1)):
+        found = [one for one in run_checks.banners(asked(Moved(*names)).run) if "named 2 models" in one]
+        assert len(found) == banners
+        assert all("alias named 2 models for its" in one and "“m-1, m-2”" in one for one in found)

@@ -34,11 +34,12 @@ BOMB = "a0: &a0 {x: 1, y: 2}\n" + "".join(
     f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 12)
 )
 LAUGHS = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
-READERS: list[tuple[str, Callable[[Path], Any]]] = [
-    ("x.yaml", load_schema), ("x.yaml", lambda path: read_http(str(path))), ("x.yaml", load_task),
-    ("x.yaml", load_categories), ("x.yaml", reading.load_yaml),
-]  # fmt: skip
-OTHERS: list[tuple[str, Callable[[Path], Any]]] = [
+Read = Callable[[Path], Any]
+READERS: list[tuple[str, Read]] = [
+    ("x.yaml", read)
+    for read in (load_schema, lambda path: read_http(str(path)), load_task, load_categories, reading.load_yaml)
+]
+OTHERS: list[tuple[str, Read]] = [
     ("x.csv", row_files.content), ("x.jsonl", read_seeds), ("x.jsonl", Recorded), ("x.toml", Plan.read_toml),
     ("x.toml", load_plan), ("x.toml", load_waivers), ("x.csv", read_text), ("x.yaml", parse),
     ("x.toml", lambda path: load_fill(path, {})), ("x.toml", load_roles),
@@ -47,20 +48,17 @@ OTHERS: list[tuple[str, Callable[[Path], Any]]] = [
     ("x.json", lambda path: json_object(path, "--extra-body")),
     *((f"x.{kind}", lambda path: read_table([path])) for kind in ("csv", "csv.gz", "json", "zip", "parquet")),
 ]  # fmt: skip
-DEEP: list[tuple[str, Callable[[Path], Any], str]] = [
-    ("x.toml", Plan.read_toml, "a = "), ("x.toml", load_plan, "a = "), ("x.json", load_plan, ""),
-    ("x.toml", load_waivers, "a = "), ("x.toml", lambda path: load_fill(path, {}), "a = "),
-    ("x.toml", load_roles, "a = "), ("x.jsonl", read_seeds, ""), ("x.jsonl", read_controls, ""),
-    ("x.jsonl", Recorded, ""), ("x.jsonl", lambda path: read_table([path]), ""),
-    ("x.json", lambda path: json_object(path, "--extra-body"), ""),
+DEEP: list[tuple[str, Read]] = [
+    ("x.toml", Plan.read_toml), ("x.toml", load_plan), ("x.json", load_plan), ("x.toml", load_waivers),
+    ("x.toml", lambda path: load_fill(path, {})), ("x.toml", load_roles), ("x.jsonl", read_seeds),
+    ("x.jsonl", read_controls), ("x.jsonl", Recorded), ("x.jsonl", lambda path: read_table([path])),
+    ("x.json", lambda path: json_object(path, "--extra-body")),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "read"), READERS)
 @pytest.mark.parametrize("text", [BOMB, LAUGHS])
-def test_yaml_bombs_are_counted_before_they_are_built(
-    name: str, read: Callable[[Path], Any], text: str, tmp_path: Path
-) -> None:
+def test_yaml_bombs_are_counted_before_they_are_built(name: str, read: Read, text: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(DataFileError, match=r"x\.yaml, line \d+: more than 200,000 fields"):
@@ -83,42 +81,28 @@ def test_hostile_yaml_is_refused_with_a_message(text: str, message: str) -> None
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no /dev/zero")
 @pytest.mark.parametrize(("name", "read"), READERS + OTHERS)
-def test_pipes_are_refused_before_they_are_opened(name: str, read: Callable[[Path], Any], tmp_path: Path) -> None:
+def test_pipes_and_endless_devices_are_refused_before_they_are_opened(name: str, read: Read, tmp_path: Path) -> None:
     path = tmp_path / name
     os.mkfifo(path)
     with pytest.raises(DataFileError, match="this is a pipe, not a regular file; write what it gives into"):
         read(path)
-
-
-@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no /dev/zero")
-@pytest.mark.parametrize(("name", "read"), READERS + OTHERS)
-def test_endless_devices_are_refused(name: str, read: Callable[[Path], Any], tmp_path: Path) -> None:
-    path = tmp_path / name
+    path.unlink()
     path.symlink_to("/dev/zero")
     with pytest.raises(DataFileError, match="this is a device, not a regular file"):
         read(path)
 
 
-@pytest.mark.parametrize(("name", "read", "before"), DEEP)
-def test_lists_without_end_inside_each_other_are_an_error_of_the_file(
-    name: str, read: Callable[[Path], Any], before: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("name", "read"), DEEP)
+def test_lists_without_end_inside_each_other_are_an_error_of_the_file(name: str, read: Read, tmp_path: Path) -> None:
     path = tmp_path / name
-    path.write_text(before + "[" * 100_000 + "]" * 100_000)
+    path.write_text(("a = " if path.suffix == ".toml" else "") + "[" * 100_000 + "]" * 100_000)
     with pytest.raises(DataFileError, match=f"{name}.*fields too deep inside each other"):
         read(path)
 
 
-def test_the_depth_of_json_is_counted() -> None:
-    assert from_json("[[1, {}]]", deepest=3) == [[1, {}]]
-    with pytest.raises(json.JSONDecodeError, match="too deep"):
-        from_json("[[1, {}]]", deepest=2)
-    with pytest.raises(json.JSONDecodeError, match="Exceeds the limit"):
-        from_json("9" * 5000)
-
-
-def test_sizes_are_bounded_while_reading(tmp_path: Path) -> None:
+def test_sizes_and_the_depth_of_json_are_bounded_while_reading(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"x" * 11)
     assert reading.content(path, largest=11) == b"x" * 11
@@ -126,3 +110,7 @@ def test_sizes_are_bounded_while_reading(tmp_path: Path) -> None:
         reading.content(path, largest=10)
     with pytest.raises(IsADirectoryError):
         reading.content(tmp_path)
+    assert from_json("[[1, {}]]", deepest=3) == [[1, {}]]
+    for text, message in (("[[1, {}]]", "too deep"), ("9" * 5000, "Exceeds the limit")):
+        with pytest.raises(json.JSONDecodeError, match=message):
+            from_json(text, deepest=2)

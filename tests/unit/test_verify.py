@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import keys, said
+from commands import Capture, Patch, keys, said
 
 from auditor.cli.main import run
 from auditor.core.record import head
+from auditor.run.result import resume
 from auditor.store import journal
 from auditor.store.folder import RunFolder
 from auditor.store.integrity import verify_folder
@@ -22,17 +23,15 @@ from pathlib import Path
 
 def classify(text):
     Path("ran").touch()
-    return "{}" if "man" in text or "he " in text else "negative"
+    return "positive" if "man" in text or "he " in text else "negative"
 """
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(__file__).parents[2]}")
-    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
-    (tmp_path / "mine_to_verify.py").write_text(MODEL.format("positive"), encoding="utf-8")
-    return tmp_path
+def place(place: Path, monkeypatch: Patch) -> Path:
+    monkeypatch.setenv("PYTHONPATH", f"{place}:{Path(__file__).parents[2]}")
+    (place / "mine_to_verify.py").write_text(MODEL, encoding="utf-8")
+    return place
 
 
 def made(place: Path, *more: str, model: str = "vader") -> Path:
@@ -41,15 +40,7 @@ def made(place: Path, *more: str, model: str = "vader") -> Path:
     return path
 
 
-def rewrite(path: Path, change: str, to: str, plan_sha256: str) -> None:
-    """Change the records of a journal and make its chain anew, as a forger would."""
-    records = [json.loads(json.dumps(r).replace(change, to)) for r in journal.read(path)]
-    path.unlink()
-    with journal.Journal(path, journal.genesis(path.name, plan_sha256)) as fresh:
-        fresh.extend(records)
-
-
-def test_the_head_stands_in_output_and_report_and_is_compared(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_head_stands_in_output_and_report_and_is_compared(place: Path, capsys: Capture) -> None:
     path = made(place)
     noted = head(RunFolder.open(path).record())
     assert f"Head: {noted}\n" in capsys.readouterr().err
@@ -60,17 +51,25 @@ def test_the_head_stands_in_output_and_report_and_is_compared(place: Path, capsy
     assert "The register names 1 end of this run" in text
     assert said(capsys, "verify", str(path), "--head", "0" * 64)[0] == 1
     assert said(capsys, "verify", str(path), "--head", "12ab")[0] == 2
+    # The report is covered too; made anew from what is intact it is whole again.
+    assert said(capsys, "report", str(path), "--format", "html")[0] == 0
+    assert verify_folder(path) == []
+    report = path / "report.html"
+    report.write_text(report.read_text(encoding="utf-8").replace("shown", "bounded"), encoding="utf-8")
+    assert [p.file for p in verify_folder(path)] == ["report.html"]
+    assert said(capsys, "report", str(path), "--format", "html")[0] == 0
+    assert verify_folder(path) == []
 
 
-def test_a_folder_made_anew_without_a_register_is_said_and_fails_against_a_noted_head(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_made_anew_without_a_register_is_said_and_fails_the_noted_head(place: Path, capsys: Capture) -> None:
     path = made(place)
-    folder = RunFolder.open(path)
+    folder, responses = RunFolder.open(path), path / "responses.jsonl"
     noted = head(folder.record())
-    rewrite(path / "responses.jsonl", '"negative"', '"positive"', folder.plan_sha256)
+    records = [json.loads(json.dumps(r).replace('"negative"', '"positive"')) for r in journal.read(responses)]
+    responses.unlink()
     record = json.loads((path / "run.json").read_text(encoding="utf-8"))
-    with journal.Journal(path / "responses.jsonl", journal.genesis("responses.jsonl", folder.plan_sha256)) as forged:
+    with journal.Journal(responses, journal.genesis(responses.name, folder.plan_sha256)) as forged:
+        forged.extend(records)
         record["journal"]["responses.jsonl"]["hash"] = forged.head.hash
     (path / "run.json").write_text(json.dumps(record), encoding="utf-8")
     assert verify_folder(path)  # the register knows better
@@ -80,7 +79,7 @@ def test_a_folder_made_anew_without_a_register_is_said_and_fails_against_a_noted
     assert said(capsys, "verify", str(path), "--head", noted)[0] == 1
 
 
-def test_a_run_that_was_rolled_again_is_seen(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_was_rolled_again_is_seen(place: Path, capsys: Capture) -> None:
     path = made(place, "--max-calls", "24", model="python:mine_to_verify:classify")
     (path / "responses.jsonl").unlink()
     code, text = said(capsys, "resume", str(path), "--yes", "--max-calls", "900")
@@ -90,28 +89,14 @@ def test_a_run_that_was_rolled_again_is_seen(place: Path, capsys: pytest.Capture
     assert code == 1
     assert "deleted or made anew" in text or "missing" in text
     # Whoever resumes with the library, past the check, leaves two ends.
-    from auditor.run.result import resume
-
     resume(path, limits={"max_calls": 900})
     code, text = said(capsys, "verify", str(path))
     assert code == 1
-    assert "responses.jsonl: the 24 records that were there when the run ended" in text.replace("  ", " ")
-    assert "End 1 in the register" in text
-    assert "End 2 in the register" in text
+    for part in ("responses.jsonl: the 24 records that were there when the run ended", "End 1 in the", "End 2 in the"):
+        assert part in text
 
 
-def test_the_report_is_covered(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = made(place)
-    assert said(capsys, "report", str(path), "--format", "html")[0] == 0
-    assert verify_folder(path) == []
-    report = path / "report.html"
-    report.write_text(report.read_text(encoding="utf-8").replace("shown", "bounded"), encoding="utf-8")
-    assert [p.file for p in verify_folder(path)] == ["report.html"]
-    assert said(capsys, "report", str(path), "--format", "html")[0] == 0  # made anew from what is intact
-    assert verify_folder(path) == []
-
-
-def test_commands_check_the_chain_first(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_check_the_chain_first(place: Path, capsys: Capture) -> None:
     path = made(place)
     responses = path / "responses.jsonl"
     text = responses.read_text(encoding="utf-8")
@@ -120,23 +105,18 @@ def test_commands_check_the_chain_first(place: Path, capsys: pytest.CaptureFixtu
         "report RUN", "compare RUN RUN", "resume RUN", "show RUN F1 --again", "show RUN F1", "augment RUN --out x.csv",
         "mitigate RUN --dry-run",
     ):  # fmt: skip
-        code, told = said(capsys, *(str(path) if word == "RUN" else word for word in command.split()))
+        code, told = said(capsys, command.replace("RUN", str(path)))
         assert code == 2, command
         assert "is not as it was written" in told
         assert "Run: audit verify" in told
 
 
 @pytest.mark.parametrize("command", ["resume", "show"])
-def test_a_program_that_a_folder_names_runs_only_with_consent(
-    command: str, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_programs_of_folders_need_consent(command: str, place: Path, capsys: Capture) -> None:
     path = made(place, "--max-calls", "24", model="python:mine_to_verify:classify")
     variant = next(r["variant_id"] for r in journal.read(path / "verdicts.jsonl"))
-    argv = [
-        command,
-        str(path),
-        *([variant, "--again", "--replicates", "1"] if command == "show" else ["--max-calls", "900"]),
-    ]
+    more = [variant, "--again", "--replicates", "1"] if command == "show" else ["--max-calls", "900"]
+    argv = [command, str(path), *more]
     (place / "ran").unlink()
     code, told = said(capsys, *argv)
     assert code == 2
@@ -149,12 +129,9 @@ def test_a_program_that_a_folder_names_runs_only_with_consent(
 
 @pytest.mark.parametrize("command", ["resume", "show"])
 @pytest.mark.parametrize("kind", ["base_url", "http"])
-def test_a_server_that_a_folder_names_is_sent_nothing_without_consent(
-    command: str, kind: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_servers_of_folders_need_consent(
+    command: str, kind: str, place: Path, monkeypatch: Patch, capsys: Capture
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "x" * 12)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-
     def reply(body: Any) -> tuple[int, dict[str, str], Any]:
         message = {"role": "assistant", "content": ("negative", "positive")[len(server.seen) % 2]}
         return 200, {}, {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
@@ -193,7 +170,7 @@ def test_a_server_that_a_folder_names_is_sent_nothing_without_consent(
     server.close()
 
 
-def test_signatures(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_signatures(place: Path, capsys: Capture) -> None:
     keys("mine", "other")
     path = made(place)
     assert said(capsys, "verify", str(path), "--signed-by", "mine.pub")[0] == 1  # nobody signed yet
