@@ -81,11 +81,11 @@ def _read(name: str) -> object:
 
 _MUTATORS = msgspec.convert(_read("mutators"), dict[str, tuple[MutatorFixture, ...]])
 MUTATOR_FIXTURES, PERSON_FIXTURES = _MUTATORS["mutators"], _MUTATORS["persons"]
-GATE_FIXTURES = tuple(
-    gate_fixture(name, *row, good=verdict == "good")
+_GATES = {
+    verdict: tuple(gate_fixture(name, *row, good=verdict == "good") for name, row in rows.items())
     for verdict, rows in msgspec.convert(_read("gates"), dict[str, dict[str, list[str]]]).items()
-    for name, row in rows.items()
-)
+}
+GATE_FIXTURES, UNMADE = _GATES["wrong"] + _GATES["good"], _GATES["unmade"]
 
 
 def check_mutator(mutator: Mutator, fixtures: Iterable[MutatorFixture] = MUTATOR_FIXTURES) -> dict[str, str]:
@@ -123,5 +123,6 @@ def mutate_subject(text: str, attribute: str, source_group: str, target_group: s
 
 
 def misjudged(gate: Gate, fixtures: Iterable[GateFixture] = GATE_FIXTURES) -> set[str]:
-    """The fixtures of which a gate says the opposite."""
-    return {one.id for one in fixtures if (gate.check(one.original, [one.variant])[0].status == "valid") != one.good}
+    """The fixtures of which a gate does not say what is right."""
+    said = {one: gate.check(one.original, [one.variant])[0].status for one in fixtures}
+    return {one.id for one, status in said.items() if status != ("valid" if one.good else "invalid")}

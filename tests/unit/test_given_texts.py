@@ -1,19 +1,22 @@
-"""Texts handed over by a program: what is taken, what is refused, and that nothing but the text is sent."""
+"""Texts and pairs that a user or a program hands over: what is taken and refused, and that nothing else is sent."""
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
-from auditor import audit
-from auditor.core.errors import DataFileError, UserError
-from auditor.core.plan import Plan
+from auditor import audit, resume
+from auditor.core.errors import ConfigError, DataFileError, UserError
 from auditor.core.types import SourceText
+from auditor.run.own_pairs import Pair, edits, spans
 from auditor.tasks import read_given
-from auditor.testing import assert_invariant
+from tests.asking import csv_file
 
 ROWS: list[dict[str, Any]] = [
     {"text": text, "label": label, "id": id_, "secret": "not-for-models", "subject": subject}
@@ -42,26 +45,15 @@ class HubData:
         return iter(self.rows)
 
 
-def of_pandas() -> Any:
-    return pytest.importorskip("pandas").DataFrame(COLUMNS)
-
-
-def of_arrow() -> Any:
-    return pytest.importorskip("pyarrow").table(COLUMNS)
-
-
 KINDS = {
-    "dicts": lambda: ROWS,
-    "a generator of dicts": lambda: (row for row in ROWS),
-    "seeds": lambda: SEEDS,
-    "seeds and dicts": lambda: [*SEEDS[:1], *ROWS[1:]],
-    "pandas": of_pandas,
+    "dicts": lambda: ROWS, "a generator of dicts": lambda: (row for row in ROWS), "seeds": lambda: SEEDS,
+    "seeds and dicts": lambda: [*SEEDS[:1], *ROWS[1:]], "datasets, by its methods": lambda: HubData(ROWS),
+    "pandas": lambda: pytest.importorskip("pandas").DataFrame(COLUMNS),
     "polars": lambda: pytest.importorskip("polars").DataFrame(COLUMNS),
-    "arrow": of_arrow,
-    "a record batch": lambda: of_arrow().to_batches()[0],
-    "datasets, by its methods": lambda: HubData(ROWS),
+    "arrow": lambda: pytest.importorskip("pyarrow").table(COLUMNS),
+    "a record batch": lambda: pytest.importorskip("pyarrow").table(COLUMNS).to_batches()[0],
     "datasets": lambda: pytest.importorskip("datasets").Dataset.from_list(ROWS),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -90,15 +82,9 @@ def test_a_model_sees_the_text_and_nothing_else(kind: str) -> None:
 
 def test_cells_of_pandas_are_plain_values() -> None:
     pandas = pytest.importorskip("pandas")
-    numpy = pytest.importorskip("numpy")
-    frame = pandas.DataFrame(
-        {
-            "text": ["One.", None, "Three.", float("nan"), "Five.", "One."],
-            "label": [1, 2, 3, 4, 5, 6],
-            "id": numpy.array([10, 11, 12, 13, 14, 15]),
-        },
-        index=[3, 3, 3, 1, 1, 1],
-    )
+    texts = ["One.", None, "Three.", float("nan"), "Five.", "One."]
+    columns = {"text": texts, "label": [1, 2, 3, 4, 5, 6], "id": numpy.arange(10, 16)}
+    frame = pandas.DataFrame(columns, index=[3, 3, 3, 1, 1, 1])
     got = read_given(frame)
     assert [(s.id, s.text, s.label) for s in got] == [("10", "One.", "1"), ("12", "Three.", "3"), ("14", "Five.", "5")]
     assert (got.rows, got.skipped, got.repeated) == (6, 2, 1)
@@ -123,19 +109,18 @@ def test_anything_else_is_a_type_error_that_says_what_is_taken(data: Any, told: 
     with pytest.raises(TypeError, match=told) as caught:
         audit("sentiment", model="vader", data=data)
     assert isinstance(caught.value, UserError)
-    assert "DataFrame" in str(caught.value) or "data frame" in str(caught.value) or "data[" in str(caught.value)
+    assert re.search(r"DataFrame|data frame|data\[", str(caught.value))
 
 
 def test_wrong_columns_are_named_as_the_call_names_them() -> None:
-    rows = [{"review": "She came.", "stars": 5}]
-    with pytest.raises(DataFileError, match=r"columns: review, stars\..*columns=\{\"text\": "):
-        read_given(rows)
-    with pytest.raises(DataFileError, match='"label": …'):
-        read_given(rows, columns={"text": "review", "label": "gold"})
-    with pytest.raises(DataFileError, match=r"holds a number \(5\), not a text; name the column .* columns="):
-        read_given(rows, columns={"text": "stars"})
-    with pytest.raises(DataFileError, match="no rows"):
-        read_given([])
+    for rows, columns, told in (
+        (1, {}, r"columns: review, stars\..*columns=\{\"text\": "),
+        (1, {"text": "review", "label": "gold"}, '"label": …'),
+        (1, {"text": "stars"}, r"holds a number \(5\), not a text; name the column .* columns="),
+        (0, {}, "no rows"),
+    ):
+        with pytest.raises(DataFileError, match=told):
+            read_given([{"review": "She came.", "stars": 5}] * rows, columns=columns)
 
 
 def test_a_text_counts_once() -> None:
@@ -145,11 +130,83 @@ def test_a_text_counts_once() -> None:
     assert (facts["n"], facts["skipped"], facts["repeated"], len(facts["sha256"])) == (3, 1, 1, 64)
 
 
-def test_names_may_be_a_list_or_one_text() -> None:
-    wanted = ("gender", "race")
-    for given in ("gender,race", "gender, race", ["gender", "race"], wanted):
-        assert Plan(attributes=given).attributes == wanted  # type: ignore[arg-type]
-    assert Plan(attributes="gender", groups="gender:female").groups == ("gender:female",)  # type: ignore[arg-type]
-    assert Plan(formats="plain", models="vader, reviews").models == ("vader", "reviews")  # type: ignore[arg-type]
-    assert_invariant("vader", [row["text"] for row in ROWS], attributes="gender")
-    assert_invariant("vader", of_pandas(), attributes=["gender"])
+JOBS = ("nurse", "driver", "teacher", "cook", "clerk", "painter", "plumber", "pilot")
+
+
+def lines() -> list[dict[str, str]]:
+    """A man and a woman, a placebo, a sentence that is no English, and two attributes at once."""
+    out = []
+    for job, some in zip(JOBS, ("some", "most", "several", "many") * 2, strict=True):
+        for who, others, gender, race, arm in (
+            ("She", "all", "female", "white", ""), ("He", some, "male", "white", "placebo"),
+            ("They", "all", "nonbinary", "white", ""), ("A black woman", "all", "female", "black", ""),
+        ):  # fmt: skip
+            first, second = (f"{a} works as a {job}, and {b} are glad." for a, b in (("He", "all"), (who, others)))
+            row = {"text_a": first, "text_b": second, "gender_a": "male", "gender_b": gender}
+            out.append(row | {"race_a": "white", "race_b": race, "arm": arm, "label": "positive"})
+    return out
+
+
+def test_pairs_are_asked_as_they_are(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def model(text: str) -> str:
+        asked.append(text)
+        return "negative" if text.startswith("She") else "positive"
+
+    rows = lines()
+    result = audit(model=model, data=csv_file(tmp_path / "pairs.csv", rows), out=tmp_path / "runs")
+    texts = {row["text_a"] for row in rows} | {row["text_b"] for row in rows}
+    assert texts <= set(asked)
+    counts = result.record["counts"]
+    assert (counts["seeds"], counts["variants"], counts["placebos"], counts["discarded"]) == (8, 24, 16, 0)
+    by = {tuple(c["groups"]): c for c in result.record["claims"] if c["family"] == "net"}
+    assert by["female", "male"]["estimate"] == pytest.approx(-1.0)
+    assert by["female", "male"]["texts"] == len(JOBS)
+    assert result.record["performance"]["gold"]["given"] == len(JOBS)
+
+
+def test_a_run_of_pairs_goes_on(tmp_path: Path) -> None:
+    file = csv_file(tmp_path / "pairs.csv", lines())
+    cut = audit(model="vader", data=file, out=tmp_path / "runs", max_calls=9, replicates=2)
+    assert not cut.complete
+    whole = resume(cut.path, limits={"max_calls": 999})
+    assert whole.complete
+    assert whole.record["claims"] == audit(model="vader", data=file, replicates=2).record["claims"]
+
+
+def test_one_span_is_one_edit_of_each_attribute() -> None:
+    groups = (("gender", "male", "female"), ("race", "white", "black"))
+    made = edits(Pair("A man asks.", "A black woman asks.", groups, False, None))
+    assert {e.attribute for e in made} == {"gender", "race"}
+    assert {(e.source, e.target, e.where) for e in made} == {("man", "black woman", (2, 5))}
+    assert [s.target for s in spans("It is red and it is big.", "It is blue and it is small.")] == ["blue", "small"]
+
+
+def test_what_is_wrong_is_said(tmp_path: Path) -> None:
+    groupless = [{"text_a": "He asks.", "text_b": "She asks.", "label": "positive"}]
+    same = [{"text_a": "He asks.", "text_b": "He asks.", "gender_a": "m", "gender_b": "f"}]
+    for rows, options, error, told in (
+        (groupless, {}, DataFileError, "no groups"),
+        (same, {}, DataFileError, r"no pair of texts \(1 both texts are the same\)"),
+        (lines(), {"attributes": "gender"}, ConfigError, "leave --attributes out"),
+    ):
+        with pytest.raises(error, match=told):
+            audit(data=csv_file(tmp_path / "a.csv", rows), **options)
+
+
+@pytest.mark.parametrize(("kind", "kept"), [("list", True), ("pandas", False)])
+def test_pairs_that_a_program_hands_over(tmp_path: Path, kind: str, kept: bool) -> None:
+    rows: Any = [{"group_a": "m", "group_b": "f", "text_a": f"He {j}s.", "text_b": f"She {j}s."} for j in JOBS]
+    data = pytest.importorskip("pandas").DataFrame(rows) if kind == "pandas" else rows
+    result = audit(model="vader", data=data, out=tmp_path / "runs" if kept else None)
+    assert {c["attribute"] for c in result.record["claims"]} == {"group"}
+    assert result.record["counts"]["variants"] == len(JOBS)
+    assert len(list(tmp_path.rglob("data-*.jsonl"))) == kept
+
+
+def test_what_is_redacted_is_not_kept_as_a_file(tmp_path: Path) -> None:
+    audit(model="vader", data=lines(), out=tmp_path, redact=True)
+    assert not list(tmp_path.rglob("data-*.jsonl"))
+    held = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"and all are glad" not in held

@@ -14,7 +14,7 @@ from auditor import audit
 from auditor.cli.main import run
 from auditor.core import reading
 from auditor.core.errors import DataFileError
-from auditor.core.types import Case, Verdict
+from auditor.core.types import Case, Variant, Verdict
 from auditor.perturb import grammar
 from auditor.perturb.edits import apply
 from auditor.perturb.grammar.cases import GrammarSuite
@@ -35,13 +35,16 @@ rules:
 """
 
 
-def write(path: Path, text: str, name: str = "g.yaml") -> Path:
-    file = path / name
+WOMEN = GOOD.replace("      male: [my uncle, {text: my brothers, number: pl}]\n", "")
+
+
+def write(path: Path, text: str) -> Path:
+    file = path / "g.yaml"
     file.write_text(text, encoding="utf-8")
     return file
 
 
-def test_reads_rules_groups_labels_and_weights(tmp_path: Path) -> None:
+def test_rules_groups_labels_and_weights_are_read_and_words_agree(tmp_path: Path) -> None:
     g = grammar.load(write(tmp_path, GOOD))
     assert g.attributes == ("gender",)
     assert g.labels == ("negative", "positive")
@@ -49,15 +52,12 @@ def test_reads_rules_groups_labels_and_weights(tmp_path: Path) -> None:
     assert g.rules["who"].groups == ("female", "male")
     # YAML 1.1 would read this as false.
     assert [t.text for t in g.rules["mood"].terminals] == ["glad", "no", "sad"]
-
-
-def test_agreement_articles_and_capitals(tmp_path: Path) -> None:
-    space = grammar.Space(grammar.load(write(tmp_path, GOOD)))
-    texts = {s.text(index) for s in space.structures for index in itertools.product(*map(range, s.sizes))}
-    assert "My sisters feel glad." in texts
-    assert "My uncle feels sad." in texts
-    assert "I saw my aunt. An owl was glad." in texts
-    assert "I saw my brothers. A cat was no." in texts
+    space = grammar.Space(g)
+    texts = {one.text(index) for one in space.structures for index in itertools.product(*map(range, one.sizes))}
+    assert texts >= {
+        "My sisters feel glad.", "My uncle feels sad.", "I saw my aunt. An owl was glad.",
+        "I saw my brothers. A cat was no.",
+    }  # fmt: skip
     assert len(texts) == space.derivations == 12 + 24
 
 
@@ -66,21 +66,13 @@ BAD = {
     "agrees-with-none": (GOOD.replace("feel@who}", "feel@animal}"), 3, "agrees with animal"),
     "loop": (GOOD + '  x: ["{y}"]\n  y: ["not {x}"]\n', 12, "never ends: x -> y -> x"),
     "recursion": (GOOD + '  x: [deep, "very {x}"]\n', 12, "recurses without end"),
-    "one-terminal": (
-        GOOD.replace(", {text: my sisters, number: pl}", "").replace(
-            "      male: [my uncle, {text: my brothers, number: pl}]\n", ""
-        ),
-        4,
-        "has 1 terminal",
-    ),
-    "one-group": (GOOD.replace("      male: [my uncle, {text: my brothers, number: pl}]\n", ""), 4, "one group only"),
+    "one-terminal": (WOMEN.replace(", {text: my sisters, number: pl}", ""), 4, "has 1 terminal"),
     "not-aligned": (GOOD.replace("[my uncle, {", "[my son, my uncle, {"), 4, "differ in size"),
     "zero-weights": (GOOD + "  x: [{is: a, weight: 0}, {is: b, weight: 0}]\n", 12, "sum to zero"),
     "negative-weight": (GOOD + "  x: [{is: a, weight: -1}]\n", 12, "greater than or equal to 0"),
-    "no-alternatives": (GOOD + "  x: []\n", 12, "has no alternatives"),
+    "no-alternatives": (GOOD + "  x: []\n", 12, "no alternatives"), "empty": (GOOD + '  x: [""]\n', 12, "is empty"),
     "no-groups": (GOOD + "  x: {attribute: age, terms: [a]}\n", 12, "has its terminals under groups"),
-    "empty-terminal": (GOOD + '  x: [""]\n', 12, "is empty"),
-    "open-brace": (GOOD + '  x: ["a {who"]\n', 12, "not closed"),
+    "open-brace": (GOOD + '  x: ["a {who"]\n', 12, "not closed"), "one-group": (WOMEN, 4, "one group only"),
     "twice-in-one": (GOOD + '  x: ["{who} and {who}"]\n', 12, "{who#1} and {who#2}"),
     "forms": (GOOD.replace("{feels/feel@who}", "{feels@who}"), 3, "1 forms for the 2 values"),
     "no-feature": (GOOD.replace("feel@who}", "feel@who.tense}"), 3, "no feature 'tense'"),
@@ -90,7 +82,7 @@ BAD = {
     "format": ("format: 2\nrules: {s: [a]}\n", 1, "newer version"),
     "start": ("format: 1\nstart: t\nrules: {s: [a]}\n", 2, "t is not defined"),
     "view": ("format: 1\nviews:\n  v: {s: [x]}\nrules: {s: [a]}\n", 3, "no alternative of s refers to x"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", BAD)
@@ -128,43 +120,35 @@ def test_shipped_grammars(name: str, capsys: Capture) -> None:
         assert not sensitive or content["source"], f"{rule} does not say where its words come from"
 
 
-@pytest.mark.parametrize(
-    ("name", "rules", "terminals"),
-    [
-        ("coreference:ambiguous", 16, 103),
-        ("coreference:unambiguous", 16, 92),
-        ("fill-mask", 11, 87),
-        ("sentiment", 48, 237),
-    ],
-)
-def test_sizes_beside_table_3(name: str, rules: int, terminals: int) -> None:
-    """ASTRAEA, Table 3: production rules and terminals of its four grammars."""
+# ASTRAEA, Table 3: production rules and terminals of its four grammars.
+SIZES = {
+    "coreference:ambiguous": (16, 103), "coreference:unambiguous": (16, 92), "fill-mask": (11, 87),
+    "sentiment": (48, 237),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_beside_table_3(name: str) -> None:
     g = grammar.load(name)
+    rules, terminals = SIZES[name]
     assert len(g.reachable()) >= rules
     assert sum(1 for _ in g.terminals()) >= terminals
 
 
-def doubled(levels: int) -> str:
-    rules = [f"  r{n}: ['{{r{n - 1}}} and {{r{n - 1}#2}}']" for n in range(1, levels + 1)]
-    people = "  r0: {attribute: gender, groups: {a: [he], b: [she]}}"
-    return "\n".join(["format: 1", "rules:", f"  s: ['{{r{levels}}}']", people, *rules])
-
-
-def copied(terms: int, length: int) -> str:
-    long, listed = "x" * length, ", ".join(f"w{n}" for n in range(terms))
-    return f"format: 1\nrules:\n  s: ['{{who}} {{b}}']\n  b: ['{{t}} {long}', 'a{long} {{t}}']\n  t: {{terms: [{listed}]}}\n{PEOPLE}"
-
-
-PEOPLE = "  who: {attribute: gender, groups: {a: [he], b: [she]}}\n"
+PEOPLE = "who: {attribute: gender, groups: {a: [he], b: [she]}}"
+DOUBLED = "".join(f"  r{n}: ['{{r{n - 1}}} and {{r{n - 1}#2}}']\n" for n in range(1, 41)).replace("{r0", "{who")
+LONG, LISTED = "x" * 20_000, ", ".join(f"w{n}" for n in range(2000))
+COPIED = f"  b: ['{{t}} {LONG}', 'a{LONG} {{t}}']\n  t: {{terms: [{LISTED}]}}\n"
 HUGE = {
-    "a sentence that doubles": (doubled(40), "a sentence of more than 300 parts"),
-    "a long text copied for each term": (copied(2000, 20_000), "hold more than 50,000,000 parts and characters"),
-}
+    "a sentence that doubles": (f"['{{r40}}']\n{DOUBLED}", "a sentence of more than 300 parts"),
+    "a long text copied for each term": (f"['{{who}} {{b}}']\n{COPIED}", "hold more than 50,000,000 parts and characters"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", HUGE)
 def test_finite_grammars_that_are_too_large_are_refused_before_they_are_unfolded(name: str, tmp_path: Path) -> None:
-    text, message = HUGE[name]
+    start, message = HUGE[name]
+    text = f"format: 1\nrules:\n  s: {start}  {PEOPLE}\n"
     with pytest.raises(DataFileError, match=rf"g\.yaml, line \d+: .*{message}"):
         _ = grammar.Space(grammar.load(write(tmp_path, text))).structures
 
@@ -188,31 +172,24 @@ rules:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> grammar.Grammar:
-    file = tmp_path_factory.mktemp("g") / "small.yaml"
-    file.write_text(SMALL, encoding="utf-8")
-    return grammar.load(file)
+    return grammar.load(write(tmp_path_factory.mktemp("g"), SMALL))
 
 
-def everything(suite: GrammarSuite, wrong: set[str] | None = None, n: int = 16) -> list[Case]:
-    """All cases; texts that hold one of ``wrong`` get another label than the rest."""
+def everything(suite: GrammarSuite, wrong: str = "nothing") -> list[Case]:
+    """All cases; texts that hold one of the words ``wrong`` get another label than the rest."""
+
+    def verdict(case: Case, variant: Variant) -> Verdict:
+        labels = {bool(re.search(wrong, str(one.input))) for one in (case.original, variant)}
+        return Verdict(
+            case_id=case.id, variant_id=variant.id, order=variant.order, attributes=variant.attributes, model="m",
+            outcome="violation" if len(labels) == 2 else "pass",
+        )  # fmt: skip
+
     out: list[Case] = []
-    while cases := suite.ask(n, Random(0)):
+    while cases := suite.ask(16, Random(0)):
         out += cases
-        suite.tell([v for c in cases for v in verdicts(c, wrong or set())])
+        suite.tell([verdict(case, variant) for case in cases for variant in case.variants])
     return out
-
-
-def verdicts(case: Case, wrong: set[str]) -> list[Verdict]:
-    def label(text: object) -> bool:
-        return any(word in str(text) for word in wrong)
-
-    return [
-        Verdict(
-            case_id=case.id, variant_id=v.id, order=v.order, attributes=v.attributes,
-            outcome="violation" if label(v.input) != label(case.original.input) else "pass", model="m",
-        )
-        for v in case.variants
-    ]  # fmt: skip
 
 
 def test_edits_give_the_variant_and_carry_agreement(small: grammar.Grammar) -> None:
@@ -228,16 +205,14 @@ def test_edits_give_the_variant_and_carry_agreement(small: grammar.Grammar) -> N
     assert ann.original.groups == {"gender": "female"}
     plural = next(v for v in ann.variants if v.groups == {"gender": "both"})
     assert plural.input == "My parents say they are calm."
-    assert [(e.kind, e.source, e.target, e.where) for e in plural.edits] == [
-        ("swap", "Ann", "My parents", (0, 3)),
-        ("agreement", "says", "say", (4, 8)),
-        ("agreement", "she is", "they are", (9, 15)),
-    ]
+    edits = [(e.kind, e.source, e.target, e.where) for e in plural.edits]
+    assert edits[0] == ("swap", "Ann", "My parents", (0, 3))
+    assert edits[1:] == [("agreement", "says", "say", (4, 8)), ("agreement", "she is", "they are", (9, 15))]
 
 
 def test_prob_cases_are_directed_distinct_and_aimed(small: grammar.Grammar) -> None:
     suite = GrammarSuite(grammar=small, generation="prob", cases=16, pairs=True, seed=4)
-    cases = everything(suite, {"Ann", "king"})
+    cases = everything(suite, "Ann|king")
     samplings = [c.sampling for c in cases]
     assert samplings == ["iid"] * 8 + ["directed"] * 8
     assert len({c.original.input for c in cases}) == 16
@@ -255,8 +230,8 @@ def test_placebos_keep_the_group(small: grammar.Grammar) -> None:
     cases = {c.original.input: c for c in suite.ask(1000, Random(0))}
     found = suite.placebos(cases["Ann says she is calm."], None, Random(1))
     assert {v.input for v in found} == {"My aunt says she is calm.", "My niece says she is calm."}
-    assert {e.kind for v in found for e in v.edits} == {"placebo"}
-    assert {(e.source_group, e.target_group) for v in found for e in v.edits} == {("female", "female")}
+    edits = {(e.kind, e.source_group, e.target_group) for v in found for e in v.edits}
+    assert edits == {("placebo", "female", "female")}
     assert suite.checks["anything"].status == "valid"
 
 
@@ -264,12 +239,12 @@ def test_directed_cases_enter_no_rate() -> None:
     """All violations of this model are found in the directed half; the rates count the other."""
     result = audit(
         "sentiment", model=lambda text: "negative" if "Grace" in text else "positive", suite="grammar",
-        suite_options=["grammar=sentiment:names-by-gender"], limit=120, order=1, out=None,
+        suite_options=["grammar=sentiment:names-by-gender"], limit=60, order=1, out=None,
     )  # fmt: skip
     rows = {p["phase"]: p for p in result.record["generation"]["phases"]}
     assert rows["prob"]["violating_cases"] > rows["rand"]["violating_cases"]
     rate = next(e for e in result.estimates if e["name"] == "violation_rate" and not e["directions"] and not e["kind"])
-    assert rate["estimate"]["n"] == rows["rand"]["cases"] == 60
+    assert rate["estimate"]["n"] == rows["rand"]["cases"] == 30
     assert rate["estimate"]["value"] == pytest.approx(rows["rand"]["violations"] / rows["rand"]["tests"])
 
 

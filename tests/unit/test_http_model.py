@@ -12,17 +12,7 @@ from typing import Any
 import pytest
 
 import auditor.models as models
-from auditor.core.errors import (
-    AuthFailed,
-    BadRequest,
-    BadResponse,
-    CallError,
-    CallTimeout,
-    ConfigError,
-    DataFileError,
-    RateLimited,
-    ServerFault,
-)
+from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.protocols import Reply
 from auditor.core.types import Request, Usage
 from auditor.models.http import HttpTemplate
@@ -47,7 +37,6 @@ answer: choices[0].text
 usage: {{tokens_in: usage.in, tokens_out: usage.out}}
 model: served.by
 error: problem
-timeout_s: 2
 """
 
 
@@ -73,11 +62,13 @@ def asked(text: str) -> Request:
     return chat(text, ("system", "be brief"), form="label")
 
 
+def chatting(folder: Path, url: str, more: str = "", **options: Any) -> Any:
+    """A chat model behind a server; ``more`` is put behind its file."""
+    return models.make("http:" + write(folder, CHAT.format(url=url) + more), **options)
+
+
 def task() -> Any:
     return SimpleNamespace(formats={"label": 1}, max_tokens=lambda form: 9, temperature=0.5)
-
-
-# -- asking ---------------------------------------------------------------------------------------------
 
 
 HOSTILE = 'end"}], "limit": 9999, "x": "{{system}} ${SERVICE_KEY} \\" \u2028 </s>\n'
@@ -90,20 +81,16 @@ def test_a_whole_answer_to_a_text_that_stays_a_value(server: JsonServer, tmp_pat
         {"x-ratelimit-remaining-requests": "7"},
         {"choices": [{"text": "positive"}], "usage": {"in": 5, "out": 1}, "served": {"by": "m-1"}},
     )
-    model = models.make("http:" + write(tmp_path, CHAT.format(url=server.url)), task=task())
+    model = chatting(tmp_path, server.url, task=task())
     noted: list[Any] = []
     model.on_headers = noted.append
     assert ask(model, asked(text)) == [Reply("positive", usage=Usage(tokens_in=5, tokens_out=1), model_reported="m-1")]
     method, path, headers, body = server.seen[0]
     assert (method, path) == ("POST", "/v1/answer")
     assert (headers["authorization"], headers["content-type"]) == (f"Bearer {SECRET}", "application/json")
-    assert body == {
-        "system": "be brief",
-        "messages": [{"role": "user", "content": text}],
-        "note": f"asked: {text}",
-        "limit": 9,
-        "heat": 0.5,
-    }
+    messages = [{"role": "user", "content": text}]
+    sent = {"system": "be brief", "messages": messages, "note": f"asked: {text}", "limit": 9, "heat": 0.5}
+    assert body == sent
     assert noted == [{"x-ratelimit-remaining-requests": "7"}]
     assert model.max_tokens("label") == 9
 
@@ -115,60 +102,44 @@ def test_the_bare_text_for_a_service_with_its_own_prompt(server: JsonServer, tmp
     assert model.style == "text"
     replies = ask(model, bare("fine film"), asked("hello"))
     assert replies[0] == Reply("positive", scores={"positive": 0.75, "negative": 0.25})
-    assert type(replies[1]) is BadRequest
+    assert replies[1].code == "bad-request"
     assert server.seen[0][3] == {"q": "fine film"}
-
-
-# -- what goes wrong ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [(302, AuthFailed), (400, BadRequest), (401, AuthFailed), (429, RateLimited), (503, ServerFault)],
+    [(302, "auth-failed"), (400, "bad-request"), (401, "auth-failed"), (429, "rate-limited"), (503, "server-fault")],
 )
-def test_by_status(server: JsonServer, tmp_path: Path, status: int, kind: type[CallError]) -> None:
+def test_by_status(server: JsonServer, tmp_path: Path, status: int, kind: str) -> None:
     said = json.dumps({"problem": f"no, {SECRET} is wrong"}).encode()
     server.reply = lambda body: (status, {"retry-after": "3", "location": "http://127.0.0.1:9/"}, said)
-    (error,) = ask(models.make("http:" + write(tmp_path, CHAT.format(url=server.url))), asked("hello"))
-    assert isinstance(error, kind)
+    (error,) = ask(chatting(tmp_path, server.url), asked("hello"))
+    assert error.code == kind
     assert SECRET not in str(error) + repr(error)
     if status >= 400:
         assert "[key] is wrong" in str(error)
-    assert (error.retry_after_s == 3.0) is (kind in (RateLimited, ServerFault))
+    assert (error.retry_after_s == 3.0) is (kind in ("rate-limited", "server-fault"))
     assert len(server.seen) == 1
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"<html>",
-        b"{}",
-        b'{"choices": []}',
-        b'{"choices": [{"text": ["a"]}]}',
-        b'{"choices": [{"text": "a"}], "problem": "busy"}',
-        b"[" * 20000,
-    ],
-)
-def test_what_is_no_answer(server: JsonServer, tmp_path: Path, body: bytes) -> None:
-    server.reply = lambda _: (200, {}, body)
-    (error,) = ask(models.make("http:" + write(tmp_path, CHAT.format(url=server.url))), asked("hello"))
-    assert type(error) is BadResponse
+def test_what_is_no_answer(server: JsonServer, tmp_path: Path) -> None:
+    told = [b"", b"<html>", b"{}", b'{"choices": []}', b'{"choices": [{"text": ["a"]}]}', b"[" * 20000]
+    told.append(b'{"choices": [{"text": "a"}], "problem": "busy"}')
+    server.reply = lambda _: (200, {}, told[len(server.seen) - 1])
+    replies = ask(chatting(tmp_path, server.url), *[asked("hello")] * len(told))
+    assert [reply.code for reply in replies] == ["bad-response"] * len(told)
 
 
 def test_no_server_and_a_slow_one(server: JsonServer, tmp_path: Path) -> None:
-    (gone,) = ask(models.make("http:" + write(tmp_path, CHAT.format(url="http://127.0.0.1:9"))), asked("hello"))
-    assert type(gone) is ServerFault
+    (gone,) = ask(chatting(tmp_path, "http://127.0.0.1:9"), asked("hello"))
+    assert gone.code == "server-fault"
     assert "running" in str(gone)
     release = threading.Event()
     server.reply = lambda _: (200, {}, b"{}" if release.wait(10) else b"")
-    text = CHAT.format(url=server.url).replace("timeout_s: 2", "timeout_s: 0.2")
-    (slow,) = ask(models.make("http:" + write(tmp_path, text)), asked("hello"))
+    (slow,) = ask(chatting(tmp_path, server.url, "timeout_s: 0.2\n"), asked("hello"))
     release.set()
-    assert type(slow) is CallTimeout
+    assert slow.code == "timeout"
 
-
-# -- the file -------------------------------------------------------------------------------------------
 
 GOOD = 'format: 1\nurl: http://h/x\nrequest: {q: "{{prompt}}"}\nanswer: a\n'
 
@@ -187,16 +158,12 @@ GOOD = 'format: 1\nurl: http://h/x\nrequest: {q: "{{prompt}}"}\nanswer: a\n'
         (GOOD.replace("answer: a", "answer: a..b"), "line 4: field answer: 'a..b' may be found at many places"),
         (GOOD.replace("answer: a\n", ""), "answer (or scores) is missing"),
         (GOOD.replace("url: http://h/x\n", ""), "field url: this field is missing"),
-        (GOOD + "timeout_s: soon\n", "line 5: field timeout_s: Input should be a valid number"),
         (GOOD + "method: DELETE\n", "line 5: field method: Input should be 'POST', 'PUT'"),
         (GOOD + "headers:\n  Authorization: Bearer abc\n", "line 6: a secret does not belong into a file"),
         (GOOD + "headers:\n  'X Y': a\n", "line 6: 'X Y' is not the name of a header"),
-        (GOOD + "usage: {input: a}\n", "line 5: field usage.input: no such field"),
-        ("- a\n", "a mapping"),
-        ("", "the file is empty. For a chat service it reads"),
-        ("url: [\n", "not valid YAML"),
+        ("- a\n", "a mapping"), ("", "the file is empty. For a chat service it reads"), ("url: [\n", "not valid YAML"),
     ],
-)
+)  # fmt: skip
 def test_a_file_that_is_wrong_names_the_line(tmp_path: Path, text: str, told: str) -> None:
     file = write(tmp_path, text)
     with pytest.raises(DataFileError) as caught:
@@ -216,9 +183,6 @@ def test_a_variable_that_is_not_set(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "a\nb" not in str(caught.value)
 
 
-# -- identity and secrets -------------------------------------------------------------------------------
-
-
 def test_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fingerprint(text: str, **options: Any) -> str:
         return HttpTemplate(write(tmp_path, text), **options).fingerprint
@@ -228,13 +192,9 @@ def test_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert base == fingerprint(text + "# a comment\n")
     monkeypatch.setenv("SERVICE_KEY", "another key altogether")
     assert base == fingerprint(text)
-    others = {
-        fingerprint(text.replace("http://h", "http://g")),
-        fingerprint(text.replace("asked:", "Asked:")),
-        fingerprint(text.replace("[0].text", "[1].text")),
-        fingerprint(text, task=task()),
-    }
-    assert len(others | {base}) == 5
+    changed = (("http://h", "http://g"), ("asked:", "Asked:"), ("[0].text", "[1].text"))
+    others = {fingerprint(text.replace(*one)) for one in changed}
+    assert len(others | {base, fingerprint(text, task=task())}) == 5
 
 
 def test_the_environment_is_never_shown(server: JsonServer, tmp_path: Path) -> None:

@@ -6,55 +6,39 @@ from fractions import Fraction
 
 import pytest
 
-from auditor.measure import ratio_interval
-from auditor.measure.impact import (
-    Count,
-    below_four_fifths,
-    impact_ratio,
-    one_person_flip,
-    ratio_text,
-    round_half_up,
-    table,
-)
+from auditor.measure import impact, ratio_interval
 
 
-def c(category: str, x: int, n: int) -> Count:
-    return Count(category=category, n=n, x=x)
+def c(category: str, x: int, n: int) -> impact.Count:
+    return impact.Count(category=category, n=n, x=x)
 
 
 def test_rounding_does_not_lift_a_ratio_over_the_mark() -> None:
     a, b = c("a", 79960, 100000), c("b", 10000, 10000)
-    assert below_four_fifths(a, b)
-    ratio = impact_ratio(a, b)
-    assert ratio is not None
-    assert round_half_up(ratio, 3) == "0.800"
-    assert ratio_text(ratio) == "0.7996"
+    assert impact.below_four_fifths(a, b)
+    ratio = impact.impact_ratio(a, b)
+    assert (impact.round_half_up(ratio, 3), impact.ratio_text(ratio)) == ("0.800", "0.7996")
 
 
 def test_a_reference_with_rate_zero_gives_no_ratio() -> None:
-    found = table([c("a", 0, 5), c("b", 0, 9), c("none", 0, 0)])
-    assert [r.ratio for r in found.rows] == [None, None, None]
-    assert [r.reason for r in found.rows[:2]] == ["not computable: the rate of the reference is 0"] * 2
-    assert found.rows[2].reason == "nobody in this category"
+    found = impact.table([c("a", 0, 5), c("b", 0, 9), c("none", 0, 0)])
+    zero = "not computable: the rate of the reference is 0"
+    told = [(row.ratio, row.p, row.reason) for row in found.rows]
+    assert told == [(None, None, zero), (None, None, zero), (None, None, "nobody in this category")]
     assert found.rows[2].count.rate is None
-    assert [r.p for r in found.rows] == [None] * 3
 
 
 def test_one_person_flip() -> None:
     counts = [c("a", 7, 17), c("b", 215, 412)]
-    assert below_four_fifths(*counts)
-    assert one_person_flip(counts, "a", "b") is True
-    assert one_person_flip([c("a", 10, 100), c("b", 50, 100)], "a", "b") is False
+    assert impact.below_four_fifths(*counts)
+    assert impact.one_person_flip(counts, "a", "b") is True
+    assert impact.one_person_flip([c("a", 10, 100), c("b", 50, 100)], "a", "b") is False
     # exactly at the mark: one selection less falls below it
-    assert one_person_flip([c("a", 40, 100), c("b", 50, 100)], "a", "b") is True
-    assert one_person_flip([c("a", 0, 5), c("b", 1, 9)], "a", "b") is True
-    assert table(counts).rows[1].one_person_flip is None
-
-
-def test_one_person_flip_looks_up_the_highest_rate_anew() -> None:
+    assert impact.one_person_flip([c("a", 40, 100), c("b", 50, 100)], "a", "b") is True
+    assert impact.one_person_flip([c("a", 0, 5), c("b", 1, 9)], "a", "b") is True
+    assert impact.table(counts).rows[1].one_person_flip is None
     # b and c have one rate; moving a selection away from b leaves c on top, and a stays below
-    counts = [c("a", 78, 100), c("b", 10, 10), c("c", 100, 100)]
-    assert one_person_flip(counts, "a", "c") is False
+    assert impact.one_person_flip([c("a", 78, 100), c("b", 10, 10), c("c", 100, 100)], "a", "c") is False
 
 
 @pytest.mark.parametrize("pair", [(555, 1181, 667, 1390), (700, 1700, 21500, 41200), (300, 900, 1200, 1600)])
@@ -68,13 +52,9 @@ def test_two_large_categories_have_the_score_interval_of_a_library(pair: tuple[i
     assert found == pytest.approx(expected, rel=0.005)
 
 
-def test_no_interval_without_a_selected_person_elsewhere() -> None:
-    assert ratio_interval.to_best([(0, 5), (0, 7)]) == [None, None]
-    assert ratio_interval.to_best([(3, 5), (0, 7)])[0] is None
-    assert ratio_interval.to_best([(3, 5)]) == [None]
-
-
 def test_more_categories_widen_the_interval_and_one_person_decides_little() -> None:
+    without = [[(0, 5), (0, 7)], [(3, 5), (0, 7)], [(3, 5)]]  # nobody elsewhere was selected
+    assert [ratio_interval.to_best(counts)[0] for counts in without] == [None] * 3
     two, three = (ratio_interval.to_best([(6, 42), (90, 200), (90, 200)][:k])[0] for k in (2, 3))
     assert three[0] == two[0]
     assert three[1] > two[1]
@@ -82,41 +62,23 @@ def test_more_categories_widen_the_interval_and_one_person_decides_little() -> N
     assert one[1] > 1  # the one person may have had luck
 
 
-def test_published_significance_of_the_rules_own_data() -> None:
-    """Figures of an independent computation over the rule's selection example."""
-    assert ratio_interval.z_score(95, 226, 215, 412) == pytest.approx(-2.45, abs=0.005)
-    assert ratio_interval.z_score(170, 390, 412, 797) == pytest.approx(-2.62, abs=0.005)
-    assert ratio_interval.exact_test(170, 390, 412, 797) == pytest.approx(0.0094, abs=5e-5)
-    assert ratio_interval.z_score(3, 3, 5, 5) is None
-
-
 def test_first_places_condition_on_both() -> None:
     found = ratio_interval.to_best([(106, 1000), (181, 1000)], one_per_run=True)[0]
     assert found == pytest.approx((0.457, 0.748), abs=0.001)
     assert ratio_interval.exact_test(1, 4, 1, 4, one_per_run=True) == 1.0
     assert ratio_interval.exact_test(0, 4, 0, 4, one_per_run=True) == 1.0
-
-
-def test_holm_counts_the_tests_of_the_table() -> None:
-    rows = table([c("a", 30, 100), c("b", 60, 100), c("c", 58, 100)]).rows
-    assert rows[0].p is not None
-    assert rows[0].p_holm == pytest.approx(2 * rows[0].p)
+    assert ratio_interval.z_score(3, 3, 5, 5) is None
 
 
 def test_a_reference_of_few_people_is_not_trusted() -> None:
-    counts = [
-        Count(category="few", n=20, x=19),
-        Count(category="many", n=500, x=250),
-        Count(category="other", n=500, x=200),
-    ]
-    found = table(counts)
+    counts = [c("few", 19, 20), c("many", 250, 500), c("other", 200, 500)]
+    found = impact.table(counts)
     assert (found.reference, found.steady_reference) == ("few", "many")
     assert found.rows[2].ratio_to_steady == Fraction(4, 5)
     assert found.rows[2].p_holm < 0.05
-    found = table([*counts, Count(category="low", n=500, x=100)])
-    assert found.rows[3].below_four_fifths
-    assert table(counts[1:]).steady_reference is None
-    assert table([Count(category="a", n=20, x=10), Count(category="b", n=10, x=2)]).steady_reference is None
+    assert impact.table([*counts, c("low", 100, 500)]).rows[3].below_four_fifths
+    assert impact.table(counts[1:]).steady_reference is None
+    assert impact.table([c("a", 10, 20), c("b", 2, 10)]).steady_reference is None
 
 
 def test_omnibus() -> None:

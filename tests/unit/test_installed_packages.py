@@ -7,7 +7,9 @@ import re
 import shutil
 import tomllib
 from collections.abc import Callable, Mapping
+from configparser import ConfigParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import Capture
@@ -15,6 +17,7 @@ from commands import Capture
 from auditor.cli.main import run
 from auditor.core import registry
 from auditor.core.errors import ConfigError, PluginError
+from auditor.models import make
 from auditor.tasks import kinds, template
 
 ROOT = Path(__file__).parents[2]
@@ -39,13 +42,10 @@ class Hasty(Model):
         self.word = word
 
     async def generate(self, batch):
-        return [Reply(self.word) for _ in batch]
+        return [Reply(self.answer(request)) for request in batch]
 
-
-class Far(Hasty):
-    """Asks somebody who wants money."""
-
-    costs = "tokens"
+    def answer(self, request):
+        return self.word
 
 
 class Guesser(Hasty):
@@ -53,11 +53,8 @@ class Guesser(Hasty):
 
     style = "chat"
 
-    async def generate(self, batch):
-        return [Reply(self.answer(request.prompt.messages[-1].content)) for request in batch]
-
-    def answer(self, text):
-        asked = text.splitlines()
+    def answer(self, request):
+        asked = request.prompt.messages[-1].content.splitlines()
         items = map(json.loads, Path("items.jsonl").read_text().splitlines())
         item = next(i for i in items if i["context"] in asked and i["question"] in asked)
         other = ({0, 1, 2} - {item["biased"], item["people"].index(None)}).pop()
@@ -80,15 +77,15 @@ def install(place: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     monkeypatch.syspath_prepend(str(site))
 
     def install(package: str, code: str, groups: Mapping[str, Mapping[str, str]]) -> None:
-        (site / f"{package.replace('-', '_')}.py").write_text(code, encoding="utf-8")
-        info = site / f"{package.replace('-', '_')}-1.0.dist-info"
+        module = package.replace("-", "_")
+        (site / f"{module}.py").write_text(code, encoding="utf-8")
+        info = site / f"{module}-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        lines = [
-            f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in entries.items())
-            for group, entries in groups.items()
-        ]
-        (info / "entry_points.txt").write_text("\n".join(lines))
+        entries = ConfigParser()
+        entries.read_dict(groups)
+        with (info / "entry_points.txt").open("w") as file:
+            entries.write(file)
         for kind in (*registry.KINDS, kinds.KINDS):
             monkeypatch.setitem(vars(kind), "_all", registry.Registry._all.func(kind))
 
@@ -101,10 +98,10 @@ def declared(page: str) -> tuple[str, Mapping[str, Mapping[str, str]]]:
     return project["name"], project["entry-points"]
 
 
-def record_of(folder: Path) -> dict[str, object]:
-    (path,) = (folder / "reports").glob("*/run.json")
-    found: dict[str, object] = json.loads(path.read_text("utf-8"))
-    return found
+def made(place: Path) -> tuple[str, dict[str, Any]]:
+    """The folder of the one run, and its record."""
+    (path,) = (place / "reports").glob("*/run.json")
+    return str(path.parent), json.loads(path.read_text("utf-8"))
 
 
 @pytest.fixture
@@ -113,9 +110,8 @@ def bbq(install: Install, tmp_path: Path) -> list[str]:
     code = (BBQ / "acme_choice.py").read_text(encoding="utf-8")
     assert len(code.splitlines()) <= 90
     project = tomllib.loads((BBQ / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    name, groups = project["name"], project["entry-points"]
-    install(name, code, groups)
-    offered = {f"{one.lower()}": f"acme_model:{one}" for one in ("Hasty", "Far", "Guesser")}
+    install(project["name"], code, project["entry-points"])
+    offered = {one.lower(): f"acme_model:{one}" for one in ("Hasty", "Guesser")}
     install("acme-model", MODEL, {"auditor.models": offered})
     for file in ("choice.yaml", "items.jsonl"):
         shutil.copy(BBQ / file, tmp_path)
@@ -123,42 +119,27 @@ def bbq(install: Install, tmp_path: Path) -> list[str]:
     return ["--task", "choice.yaml", *items, "--no-cache", "--model"]
 
 
-@pytest.mark.parametrize(
-    ("model", "ambiguous", "clear"),
-    [
-        ("guesser:stereotype", (0.0, 1.0), (0.5, 1.0)),
-        ("guesser:against", (0.0, -1.0), (0.5, -1.0)),
-        ("guesser:right", (1.0, 0.0), (1.0, 0.0)),
-        ("guesser:unknown", (1.0, 0.0), (0.0, None)),
-    ],
-)
-def test_a_suite_with_an_outcome_and_a_measure_of_its_own(
-    bbq: list[str],
-    tmp_path: Path,
-    capsys: Capture,
-    model: str,
-    ambiguous: tuple[float, float],
-    clear: tuple[float, float | None],
-) -> None:
-    assert run([*bbq, model]) == 0
+FIGURES = {  # accuracy and bias of ambiguous items, then of clear ones
+    "stereotype": (0.0, 1.0, 0.5, 1.0), "against": (0.0, -1.0, 0.5, -1.0), "right": (1.0, 0.0, 1.0, 0.0),
+    "unknown": (1.0, 0.0, 0.0, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("model", FIGURES)
+def test_a_suite_with_a_measure_of_its_own(bbq: list[str], tmp_path: Path, capsys: Capture, model: str) -> None:
+    assert run([*bbq, f"guesser:{model}"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert f"bias, ambiguous: {ambiguous[1]:+.3f}, 4 cases" in shown
-    record = record_of(tmp_path)
+    assert f"bias, ambiguous: {FIGURES[model][1]:+.3f}, 4 cases" in shown
+    folder, record = made(tmp_path)
     found = {row["figure"]: row["value"] for row in record["figures"]}
-    assert (found["accuracy, ambiguous"], found["bias, ambiguous"]) == ambiguous
-    assert (found["accuracy, clear"], found["bias, clear"]) == clear
+    names = ("accuracy, ambiguous", "bias, ambiguous", "accuracy, clear", "bias, clear")
+    assert tuple(found[name] for name in names) == FIGURES[model]
     assert record["provenance"]["plugin"] == {"suite": "acme/bbq", "from": "acme-choice 1.0"}
     assert record["counts"]["calls"] == 8
-
-
-def test_figures_of_a_suite_are_in_every_report(bbq: list[str], tmp_path: Path, capsys: Capture) -> None:
-    assert run([*bbq, "guesser:stereotype"]) == 0
-    (path,) = (tmp_path / "reports").glob("*/run.json")
-    assert run(["verify", str(path.parent)]) == 0
-    assert run(["resume", str(path.parent)]) == 0
+    assert run(["verify", folder]) == run(["resume", folder]) == 0
     capsys.readouterr()
     for form in ("md", "html", "csv", "json"):
-        assert run(["report", str(path.parent), "--format", form, "--out", "-"]) == 0
+        assert run(["report", folder, "--format", form, "--out", "-"]) == 0
         assert "bias, ambiguous" in capsys.readouterr().out, form
 
 
@@ -169,8 +150,7 @@ def test_a_kind_of_task_reads_what_no_other_does(install: Install, tmp_path: Pat
     (tmp_path / "texts.txt").write_text("She came late.\nHe paid for his lamp.\n", encoding="utf-8")
     words = ["--task", "rate.yaml", "--data", "texts.txt", "--no-cache", "--model"]
     assert run([*words, "hasty:★★★☆☆"]) == 0
-    capsys.readouterr()
-    record = record_of(tmp_path)
+    _, record = made(tmp_path)
     assert record["spec"]["kind"] == "stars"
     assert record["scores"]["scale"] == [0.0, 10.0]
     counts = record["models"]["hasty-1"]["counts"]
@@ -189,21 +169,20 @@ def test_the_suite_of_the_page_is_listed_and_run(install: Install, tmp_path: Pat
     assert "does not derive from auditor.Renderer" in listed
     assert run(["--task", "sentiment", "--suite", "acme/titles", "--limit", "20", "--model", "reviews"]) == 0
     assert capsys.readouterr().out.startswith("sentiment · reviews · 20 texts")
-    record = record_of(tmp_path)
+    _, record = made(tmp_path)
     assert record["counts"]["discarded"] == 0
     assert ["title"] in [e["attributes"] for e in record["estimates"]]
 
 
 def test_formats_are_chosen_by_name(install: Install, tmp_path: Path, capsys: Capture) -> None:
     assert run(["--task", "sentiment", "--limit", "8", "--model", "vader"]) == 0
-    (path,) = (tmp_path / "reports").glob("*/run.json")
-    install(
-        "carried", block("column.md", "python", "class Carried"), {"auditor.renderers": {"carried": "carried:Carried"}}
-    )
+    folder, _ = made(tmp_path)
+    offered = {"auditor.renderers": {"carried": "carried:Carried"}}
+    install("carried", block("column.md", "python", "class Carried"), offered)
     capsys.readouterr()
-    assert run(["report", str(path.parent), "--format", "carried", "--out", "-"]) == 0
+    assert run(["report", folder, "--format", "carried", "--out", "-"]) == 0
     assert "| Effective words |" in capsys.readouterr().out
-    assert run(["report", str(path.parent), "--format", "caried"]) == 2
+    assert run(["report", folder, "--format", "caried"]) == 2
     assert "Did you mean carried?" in capsys.readouterr().err
 
 
@@ -212,8 +191,6 @@ def test_no_package_takes_the_place_of_another(install: Install) -> None:
     assert registry.MODELS.load("vader").__name__ == "Vader"
     assert registry.MODELS.load("own").__name__ == "Hasty"
     assert registry.MODELS.load("acme-model:vader").__name__ == "Hasty"
-    from auditor.models import make
-
     assert make("acme-model:vader:second").word == "second"
     install("other-model", MODEL, {"auditor.models": {"own": "other_model:Hasty"}})
     with pytest.raises(ConfigError, match=r"give one of acme-model:own, other-model:own"):

@@ -38,29 +38,21 @@ class Server(Model):
     costs = "nothing"
     name = fingerprint = "server"
 
-    def __init__(
-        self,
-        loop: Jumping,
-        *,
-        per_s: float | None = None,
-        share: float = 0.0,
-        closed: tuple[float, float] = (0.0, 0.0),
-        latency_s: float = 0.05,
-        seed: int = 1,
-    ) -> None:
-        self.loop, self.rng = loop, Random(seed)
+    per_s, share, closed, latency_s = 1e9, 0.0, (0.0, 0.0), 0.05
+
+    def __init__(self, loop: Jumping, **given: Any) -> None:
+        vars(self).update(given)
+        self.loop, self.rng = loop, Random(1)
         self.calls = self.refused = 0
-        self.per_s, self.share, self.closed, self.latency_s = per_s, share, closed, latency_s
-        self.left, self.at = per_s or 0.0, 0.0
+        self.left, self.at = self.per_s, 0.0
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         self.calls += 1
         now = self.loop.time()
         fits = not self.closed[0] <= now < self.closed[1] and self.rng.random() >= self.share
-        if self.per_s is not None:
-            self.left, self.at = min(self.per_s, self.left + (now - self.at) * self.per_s), now
-            fits = fits and self.left >= 1
-            self.left -= fits
+        self.left, self.at = min(self.per_s, self.left + (now - self.at) * self.per_s), now
+        fits = fits and self.left >= 1
+        self.left -= fits
         await asyncio.sleep(self.latency_s * (0.5 + self.rng.random()))
         self.refused += not fits
         return [Reply("yes") if fits else RateLimited("slow down")]
@@ -83,9 +75,7 @@ def through(n: int, **given: Any) -> tuple[Server, int, float]:
 @pytest.mark.parametrize(
     ("per_s", "latency_s", "n", "most"), [(15.0, 0.05, 900, 0.1), (15.0, 0.5, 900, 0.1), (5.0, 0.05, 400, 0.15)]
 )
-def test_a_limit_on_calls_a_second_is_met_with_few_refusals_and_no_loss(
-    per_s: float, latency_s: float, n: int, most: float
-) -> None:
+def test_a_limit_on_calls_a_second_is_met(per_s: float, latency_s: float, n: int, most: float) -> None:
     server, lost, seconds = through(n, per_s=per_s, latency_s=latency_s)
     assert lost == 0
     assert server.refused <= most * server.calls
@@ -93,9 +83,7 @@ def test_a_limit_on_calls_a_second_is_met_with_few_refusals_and_no_loss(
 
 
 @pytest.mark.parametrize(("share", "latency_s"), [(0.1, 0.05), (0.3, 0.5)])
-def test_refusals_at_random_do_not_slow_a_run_down_by_half(
-    share: float, latency_s: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_random_refusals_do_not_halve_the_pace(share: float, latency_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
     _, _, seconds = through(1500, share=share, latency_s=latency_s)
     monkeypatch.setattr(Limiter, "refused", lambda self, **_: None)
     _, _, at_full_speed = through(1500, share=share, latency_s=latency_s)

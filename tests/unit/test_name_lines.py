@@ -1,37 +1,41 @@
-"""Lines that say who a text is about: what they carry, what they leave alone, and what they are compared with."""
+"""Whom a text is about: its persons, and lines that say it: what they carry and what they are compared with."""
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from auditor import tasks
 from auditor.core.types import Case, Check, SourceText, Variant, id_of, is_beside
 from auditor.measure.observations import Arm, shape_of
-from auditor.perturb.dictionaries import Dictionary, load
+from auditor.perturb.dictionaries import load
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.name_lines import END, SUITES, Lines, full_names, line_end
+from auditor.perturb.persons import lexicon
 from auditor.run.rounds import checked
-from auditor.tasks import load as load_task
 from auditor.testing import check_suite
+from auditor.text.parse import Parser
+from auditor.text.people import PRONOUNS, People, people
 
 BOTH = [load("gender"), load("race")]
 NEUTRAL = "Five years in stock control. Punctual, careful, and good with the scanner."
 HERS = "She ran the night shift for six years, and her figures were the best of the site."
+EMBEDDED = tasks.load("hiring").seeds()
 RACES = {"asian", "black", "hispanic", "middle_eastern", "white"}
 
 
 def lines(texts: Sequence[str | SourceText], *carriers: str, **options: Any) -> Lines:
     seeds = [t if isinstance(t, SourceText) else SourceText(id=str(n), text=t) for n, t in enumerate(texts)]
-    given: list[Dictionary] = options.pop("dictionaries", BOTH)
-    words = {k: options[k] for k in ("attributes", "seed", "per_seed") if k in options}
-    groups = options.pop("groups", None)
     return Lines(
-        MutationSuite(seeds=(), dictionaries=given, groups=groups, **words), seeds=seeds, dictionaries=given,
-        carriers=carriers or ("words", "name"), subject="the applicant", **options,
+        MutationSuite(seeds=(), dictionaries=BOTH, **options), seeds=seeds, dictionaries=BOTH,
+         carriers=carriers, subject="the applicant", **options,
     )  # fmt: skip
 
 
@@ -53,19 +57,15 @@ def pool(name: str) -> tuple[str, str]:
     return found
 
 
-def embedded() -> list[SourceText]:
-    return load_task("hiring").seeds()
-
-
-@pytest.mark.parametrize("carriers", [("words", "name"), ("name",), ("statement",), ("words", "name", "statement")])
+@pytest.mark.parametrize("carriers", [("name",), ("words", "name", "statement")])
 def test_the_suite_keeps_the_contract_of_suites(carriers: tuple[str, ...]) -> None:
-    texts = [seed.text for seed in embedded()[:60]] + [NEUTRAL]
+    texts = [seed.text for seed in EMBEDDED[:40]] + [NEUTRAL]
     assert check_suite(lambda: lines(texts, *carriers)) == []
 
 
 def test_only_the_line_changes_and_the_text_stays_but_for_a_race_that_it_stated() -> None:
-    texts = {id_of("n", [seed.id, seed.text]): seed.text for seed in embedded()}
-    made = [c for c in cases(*embedded(), carriers=("name",)) if line_end(c)]
+    texts = {id_of("n", [seed.id, seed.text]): seed.text for seed in EMBEDDED}
+    made = [c for c in cases(*EMBEDDED, carriers=("name",)) if line_end(c)]
     assert {c.suite for c in made} == {SUITES["name"]}
     assert sum("race" in c.original.groups for c in made) >= 250
     for case in made:
@@ -79,8 +79,7 @@ def test_only_the_line_changes_and_the_text_stays_but_for_a_race_that_it_stated(
 
 def test_a_text_without_gender_varies_both_and_each_holds_the_other() -> None:
     seen: Counter[str] = Counter()
-    for n in range(90):
-        (case,) = cases(SourceText(id=f"n{n}", text=NEUTRAL))
+    for case in cases(*(SourceText(id=f"n{n}", text=NEUTRAL) for n in range(90))):
         race, gender = case.original.groups["race"], case.original.groups["gender"]
         first, last = line(case.original).removeprefix("Applicant: ").split(" ", 1)
         assert pool(first) == (race, gender)
@@ -100,11 +99,10 @@ def test_a_text_without_gender_varies_both_and_each_holds_the_other() -> None:
 @pytest.mark.parametrize(
     ("text", "gender"),
     [
-        ("He cared for his mother and kept the books.", "male"),
+        ("He cared for his mother and kept the books.", "male"), ("The women he trained speak well of him.", "male"),
         ("As a mother of two I know about shifts.", "female"),
-        ("The women he trained speak well of him.", "male"),
     ],
-)
+)  # fmt: skip
 def test_other_people_do_not_decide_the_gender_of_a_name(text: str, gender: str) -> None:
     (case,) = cases(text, carriers=("name",))
     assert {pool(line(v).split()[1])[1] for v in (case.original, *case.variants)} == {gender}
@@ -147,8 +145,7 @@ def test_names_first_leave_out_the_race_that_the_text_states(text: str, subject:
 
 
 def test_placebos_are_other_names_of_the_same_group_of_the_same_shape() -> None:
-    for n in range(20):
-        (case,) = cases(SourceText(id=f"p{n}", text=NEUTRAL))
+    for case in cases(*(SourceText(id=f"p{n}", text=NEUTRAL) for n in range(20))):
         spans = {v.attributes: shape_of(v.edits).spans for v in real(case)}
         found = [v for v in case.variants if is_beside(v)]
         assert {v.attributes for v in found} == {("race",), ("gender",)}
@@ -161,38 +158,129 @@ def test_placebos_are_other_names_of_the_same_group_of_the_same_shape() -> None:
 
 
 def test_a_statement_is_a_sentence_with_the_right_article() -> None:
-    seen = set()
-    for n in range(60):
-        (case,) = cases(SourceText(id=f"s{n}", text=NEUTRAL), carriers=("statement",))
-        seen |= {line(v) for v in (case.original, *case.variants)}
+    made = cases(*(SourceText(id=f"s{n}", text=NEUTRAL) for n in range(60)), carriers=("statement",))
+    seen = {line(v) for case in made for v in (case.original, *case.variants)}
     assert {"The applicant is an Asian woman.", "The applicant is a black man."} <= seen
     assert not [s for s in seen if " a A" in s or " an b" in s or " an w" in s]
     (case,) = cases(HERS, carriers=("statement",))
-    assert all(line(v).endswith(" woman.") for v in (case.original, *case.variants))
+    assert {line(v).split()[-1] for v in (case.original, *case.variants)} == {"woman."}
 
 
 def test_two_cases_of_one_text_are_one_unit_and_change_different_attributes() -> None:
     found = cases(HERS, NEUTRAL, SourceText(id="r.1", text="He wrote two reports a week.", source="r"))
-    assert [(c.suite, c.source) for c in found] == [
-        ("mutation.v1", "0"),
-        ("name_line.v1", "0"),
-        ("name_line.v1", None),
-        ("mutation.v1", "r"),
-        ("name_line.v1", "r"),
-    ]
+    told = [f"{case.suite} {case.source}" for case in found]
+    assert told == ["mutation.v1 0", "name_line.v1 0", "name_line.v1 None", "mutation.v1 r", "name_line.v1 r"]
     both = [{a for v in real(c) for a in v.attributes} for c in found[:2]]
     assert both[0].isdisjoint(both[1])
 
 
-class Refusing:
-    """A check that lets nothing pass."""
-
-    def check_many(self, given: Sequence[Case]) -> list[list[Check]]:
+def test_a_line_is_not_parsed() -> None:
+    def refuse(given: Sequence[Case]) -> list[list[Check]]:
         return [[Check(variant_id=v.id, check="none.v1", status="invalid") for v in case.variants] for case in given]
 
-
-def test_a_line_is_not_parsed() -> None:
     words, name = cases(HERS)
-    found = checked(Refusing(), [words, name])
+    found = checked(SimpleNamespace(check_many=refuse), [words, name])
     assert {found[v.id].status for v in words.variants} == {"invalid"}
     assert {found[v.id].status for v in name.variants} == {"valid"}
+
+
+PARSER = Parser()
+WINOGENDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "winogender"
+JUDGED = ("hiring", "lending", "triage", "salary", "rating", "letter", "advice")
+
+
+def read(text: str, subject: str = "the applicant") -> People:
+    return people(PARSER.parse_text(text), lexicon(subject))
+
+
+def clusters(text: str) -> list[list[str]]:
+    return [[text[start:end] for start, end in p.spans] for p in read(text).persons]
+
+
+def subject_of(text: str, called: str = "the applicant") -> list[str]:
+    found = read(text, called).subject
+    return [] if found is None else [text[start:end] for start, end in found.spans]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("She is a nurse. An old man thanked her.", [["She", "nurse", "her"], ["man"]]),
+        ("Our trainer, a tall woman, had her doubts.", [["trainer", "woman", "her"]]),
+        ("The man said that his sister had lost her keys.", [["man", "his"], ["sister", "her"]]),
+        ("She told the boy to sit.", [["She"], ["boy"]]),
+        ("As a Black woman I learned to plan.", [["woman", "I"]]),
+        ("Mrs. Clark cleaned our offices. She had her own key.", [["Mrs. Clark", "She", "her"]]),
+        ("My husband and I ran a bakery.", [["My", "I"], ["husband"]]),
+        ("She trained a man who sold his boat.", [["She"], ["man", "his"]]),
+        ("The guys on the line teased him.", [["guys"], ["him"]]),
+        ('"I am the best," the man told us.', [["man"]]),
+    ],
+)
+def test_mentions_of_one_person_are_put_together(text: str, expected: list[list[str]]) -> None:
+    assert clusters(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Former goalkeeper, now coach. His notes were exact.", ["goalkeeper", "coach", "His"]),
+        ("The applicant, a deaf woman, asks for 4,000. She translates.", ["applicant", "woman", "She"]),
+        ("I am a Nigerian nurse. My patients write to me.", ["I", "nurse", "My", "me"]),
+        ("Her license was suspended. A parent told us before she did.", ["Her", "she"]),
+        ("Our Nigerian head met the applicant and liked the man.", ["applicant", "man"]),
+        ("Korean man, 26, stabbed in the chest. Walks in on his own.", ["man", "his"]),
+        ("The manager thanked the nurse because she had stayed late.", []),  # either
+        ("Mother with her son, 6. He has had a runny nose for three days.", []),
+        ("A man asked for the form. A man brought it back.", []),
+        ("His former supervisor, a Polish man, says he is the best.", []),
+        ("The report was late.", []),
+    ],
+)
+def test_the_person_whom_a_text_is_about(text: str, expected: list[str]) -> None:
+    assert subject_of(text) == expected
+
+
+def test_subjects_that_were_marked_by_hand_are_found() -> None:
+    """Of the texts where the rules name a subject at all, the words that say a gender are right in 19 of 20."""
+    said = right = known = 0
+    for name in JUDGED:
+        task = tasks.load(name)
+        words = lexicon(task.subject)
+        for seed in [s for s in task.seeds() if s.subject is not None][::3]:
+            known += 1
+            found = people(PARSER.parse_text(seed.text), words).subject
+            if found is None:
+                continue
+            said += 1
+            spans = found.spans
+            marked = list(seed.subject or ())
+            odd = [s for s in spans if not _meets(s, marked)] + [s for s in marked if not _meets(s, spans)]
+            low = [seed.text[a:b].lower() for a, b in odd]
+            right += not any(w in PRONOUNS or w.split()[-1] in words.gender for w in low)
+    assert known > 150
+    assert said >= 0.75 * known
+    assert right >= 0.93 * said
+
+
+def _meets(span: tuple[int, int], others: list[tuple[int, int]]) -> bool:
+    return any(a < span[1] and span[0] < b for a, b in others)
+
+
+@pytest.mark.skipif(not WINOGENDER.exists(), reason="the shared Winogender schemas are not here")
+def test_the_pronouns_of_schemas_are_given_to_a_noun_no_worse_than_by_chance() -> None:
+    """Half of the schemas mean the first noun: the best reading, clear or not, is right in 242 of 480; a third of them is read."""
+    right = 0
+    with (WINOGENDER / "all_sentences.tsv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file, delimiter="\t") if "neutral" not in row["sentid"]][::3]
+    for row in rows:
+        text, (*nouns, answer) = row["sentence"], row["sentid"].split(".")[:3]
+        meant, other = nouns if answer == "0" else nouns[::-1]
+        for person in read(text).persons:
+            mentions = [text[start:end].lower() for start, end in person.spans]
+            if any(m in PRONOUNS for m in mentions):
+                said = [m for m in mentions if m not in PRONOUNS]
+                right += any(meant.endswith(n) for n in said) and not any(other.endswith(n) for n in said)
+                break
+    assert len(rows) == 160
+    assert right >= 76

@@ -14,20 +14,7 @@ from hypothesis import strategies as st
 
 import auditor.models as models
 from auditor import tasks
-from auditor.core.errors import (
-    AuthFailed,
-    BadRequest,
-    BadResponse,
-    CallError,
-    CallTimeout,
-    ConfigError,
-    ContentFiltered,
-    ParameterChanged,
-    RateLimited,
-    ServerFault,
-    UnknownPlugin,
-    UserError,
-)
+from auditor.core.errors import ConfigError, ParameterChanged, RateLimited, UserError
 from auditor.core.protocols import Reply
 from auditor.core.types import Request
 from auditor.models.logprobs import read_tokens, scores, shares
@@ -43,6 +30,7 @@ KEY = "sk-proj-0123456789abcdefSECRET"
 URL = "http://127.0.0.1:9/v1"
 HELLO = chat("hello")
 AZURE = "https://mine.openai.azure.com"
+NO_URLS = ("localhost:8000/v1", "ftp://host/v1", "http://", "http://[::1", "/v1", "http://h:x/")
 
 
 @pytest.fixture(autouse=True)
@@ -71,84 +59,59 @@ class Loopback(JsonServer):
             self.close()
 
 
-# -- errors ---------------------------------------------------------------------------------------------
-
-
 TIRED = "the model is tired"
 
 
 @pytest.mark.parametrize(
     ("status", "body", "kind", "told"),
     [
-        (400, {"error": {"message": TIRED}}, BadRequest, TIRED),
-        (400, {"error": TIRED}, BadRequest, TIRED),
-        (400, {"detail": TIRED}, BadRequest, TIRED),
-        (400, {"detail": [{"loc": ["body"], "msg": TIRED}]}, BadRequest, TIRED),
-        (400, b"the model\nis tired", BadRequest, TIRED),
-        (400, b"<html><title>nginx</title></html>", BadRequest, "an HTML page"),
-        (400, {"error": None, "detail": []}, BadRequest, "HTTP 400"),
-        (401, {"message": TIRED}, AuthFailed, TIRED),
-        (404, {"error": {"message": TIRED, "code": "model_not_found"}}, AuthFailed, TIRED),
-        (408, {}, CallTimeout, ""),
-        (422, {}, BadRequest, ""),
-        (429, {}, RateLimited, ""),
-        (429, {"error": {"code": "insufficient_quota"}}, AuthFailed, ""),
-        (503, {}, ServerFault, ""),
+        (400, {"error": {"message": TIRED}}, "bad-request", TIRED), (400, {"error": TIRED}, "bad-request", TIRED),
+        (400, {"detail": TIRED}, "bad-request", TIRED), (400, {"detail": [{"msg": TIRED}]}, "bad-request", TIRED),
+        (400, b"the model\nis tired", "bad-request", TIRED), (401, {"message": TIRED}, "auth-failed", TIRED),
+        (400, b"<html><title>nginx</title></html>", "bad-request", "an HTML page"),
+        (400, {"error": None, "detail": []}, "bad-request", "HTTP 400"),
+        (404, {"error": {"message": TIRED, "code": "model_not_found"}}, "auth-failed", TIRED),
+        (408, {}, "timeout", ""), (422, {}, "bad-request", ""), (429, {}, "rate-limited", ""),
+        (429, {"error": {"code": "insufficient_quota"}}, "auth-failed", ""), (503, {}, "server-fault", ""),
     ],
-)
-def test_statuses_and_what_servers_say_reach_the_user(status: int, body: Any, kind: type[CallError], told: str) -> None:
+)  # fmt: skip
+def test_statuses_and_what_servers_say_reach_the_user(status: int, body: Any, kind: str, told: str) -> None:
     server = Loopback(body, status)
     (error,) = server.ask(OpenAIChat("m", base_url=server.url), HELLO)
-    assert type(error) is kind
+    assert error.code == kind
     assert told in str(error)
     assert f"{server.url.removeprefix('http://')}: HTTP {status}" in str(error)
     assert "title" not in str(error)
-    assert (error.retry_after_s == 7.0) is (kind in (RateLimited, ServerFault))
+    assert (error.retry_after_s == 7.0) is (kind in ("rate-limited", "server-fault"))
 
 
 @pytest.mark.parametrize(
-    ("headers", "seconds"),
+    ("told", "seconds"),
     [
-        ({}, None),
-        ({"retry-after": "0"}, 0.0),
-        ({"retry-after": " 1.5 "}, 1.5),
-        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": "-5"}, None),
-        ({"retry-after": "nan"}, None),
-        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
-        ({"retry-after": "Wed, 99 Oct 2015 07:28:00 GMT"}, None),
+        ("0", 0.0), (" 1.5 ", 1.5), ("soon", None), ("-5", None), ("nan", None),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0), ("Wed, 99 Oct 2015 07:28:00 GMT", None),
     ],
-)
-def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
-    assert wait_s(RateLimited, headers) == seconds
+)  # fmt: skip
+def test_retry_after(told: str, seconds: float | None) -> None:
+    assert wait_s(RateLimited, {"retry-after": told}) == seconds
+    assert wait_s(RateLimited, {"retry-after-ms": "250", "retry-after": told}) == 0.25
+    assert wait_s(RateLimited, {}) is None
 
-
-# -- bodies ---------------------------------------------------------------------------------------------
 
 YES = json.dumps({"model": "tiny-1", "choices": [{"message": {"content": "yes"}}]}).encode()
 
 
 @pytest.mark.parametrize(
-    ("raw", "content_type"),
+    "raw",
     [
-        (b"", "application/json"),
-        (YES, "text/html; charset=utf-8"),
-        (b"<html>busy</html>", "application/json"),
-        (YES[:40], "application/json"),
-        (b'{"choices": []}', "application/json"),
-        (b'{"choices": null}', "application/json"),
-        (b'{"choices": ["yes"]}', "application/json"),
-        (b'{"choices": [{}]}', "application/json"),
-        (b'{"choices": [{"message": {"content": [{"type": "image_url", "image_url": {}}]}}]}', "application/json"),
-        (b'{"error": {"message": "overloaded"}}', "application/json"),
-        (b"[]", "application/json"),
-        (b"\xff\xfe\x00", "application/json"),
-        (b"[" * 200_000, "application/json"),
+        b"", b"<html>busy</html>", YES[:40], b'{"choices": []}', b'{"choices": null}', b'{"choices": ["yes"]}',
+        b'{"choices": [{}]}', b'{"choices": [{"message": {"content": [{"type": "image_url", "image_url": {}}]}}]}',
+        b'{"error": {"message": "overloaded"}}', b"[]", b"\xff\xfe\x00", b"[" * 200_000,
     ],
-)
-def test_what_is_no_answer(raw: bytes, content_type: str) -> None:
-    assert type(read_completion(raw, content_type)) is BadResponse
+)  # fmt: skip
+def test_what_is_no_answer(raw: bytes) -> None:
+    for body, content_type in ((raw, "application/json"), (YES, "text/html; charset=utf-8")):
+        assert read_completion(body, content_type).code == "bad-response"
 
 
 FIELDS = st.sampled_from(["choices", "message", "content", "refusal", "usage", "error", "model"])
@@ -164,10 +127,7 @@ FIELDS = st.sampled_from(["choices", "message", "content", "refusal", "usage", "
 )
 def test_any_json_is_read_without_a_crash(value: Any) -> None:
     reply = read_completion(json.dumps(value).encode(), "application/json")
-    assert isinstance(reply, Reply | BadResponse | ContentFiltered)
-
-
-# -- options, identity, secrets -------------------------------------------------------------------------
+    assert isinstance(reply, Reply) or reply.code in ("bad-response", "content-filtered")
 
 
 def task_of(**formats: int) -> Any:
@@ -180,16 +140,11 @@ def test_identity_covers_server_name_and_parameters() -> None:
         return OpenAIChat(name, **({"base_url": URL} | options)).fingerprint
 
     assert made() == made(base_url=URL + "/") == made(api_key="another")
-    others = {
-        made("n"),
-        made(base_url="http://127.0.0.1:10/v1"),
-        made(base_url="http://127.0.0.1:9/v2"),
-        made(temperature=1.0),
-        made(max_tokens=9),
-        made(extra_body={"seed": 1}),
-        made(task=task_of(label=9)),
-    }
-    assert len(others | {made()}) == 8
+    others = (
+        {"name": "n"}, {"base_url": "http://127.0.0.1:10/v1"}, {"base_url": "http://127.0.0.1:9/v2"},
+        {"temperature": 1.0}, {"max_tokens": 9}, {"extra_body": {"seed": 1}}, {"task": task_of(label=9)},
+    )  # fmt: skip
+    assert len({made(), *(made(**one) for one in others)}) == 8
 
 
 def test_the_task_bounds_the_answer_of_each_format() -> None:
@@ -200,11 +155,9 @@ def test_the_task_bounds_the_answer_of_each_format() -> None:
     assert OpenAIChat("o3", max_tokens=300).max_tokens("f") == 300
 
 
-@pytest.mark.parametrize(
-    ("name", "thinks"),
-    [("gpt-5-mini", True), ("gpt-5.4", True), ("o3", True), ("gpt-5-chat-latest", False), ("gpt-4o", False)],
-)
-def test_models_that_think_get_other_parameters_at_the_provider(name: str, thinks: bool) -> None:
+@pytest.mark.parametrize("name", ["gpt-5-mini", "gpt-5.4", "o3", "gpt-5-chat-latest", "gpt-4o"])
+def test_models_that_think_get_other_parameters_at_the_provider(name: str) -> None:
+    thinks = name in ("gpt-5-mini", "gpt-5.4", "o3")
     at_provider, elsewhere = (OpenAIChat(name, base_url=url).body(HELLO) for url in (None, URL))
     assert ("temperature" not in at_provider) is thinks
     assert (at_provider.get("max_completion_tokens", 0) > 1000) is thinks
@@ -222,21 +175,15 @@ def test_a_key_is_needed_only_at_the_provider(environment: pytest.MonkeyPatch) -
         assert key not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["localhost:8000/v1", "ftp://host/v1", "http://", "http://[::1", "/v1", "http://h:x/"])
-def test_a_url_that_is_none(url: str) -> None:
-    with pytest.raises(ConfigError, match="base-url"):
-        OpenAIChat("m", base_url=url)
-
-
 def test_keys_are_never_shown(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     adapter = OpenAIChat("m", base_url="http://someone:hunter2@127.0.0.1:9/v1?token=hunter3", timeout_s=5)
     (error,) = ask(adapter, HELLO)
-    assert type(error) is ServerFault
+    assert error.code == "server-fault"
     assert "--base-url" in str(error)
-    shown = " ".join([repr(adapter), adapter.name, adapter.fingerprint, adapter.server, str(error), repr(error)])
-    ours = " ".join(r.getMessage() for r in caplog.records if r.name.startswith(("auditor", "openai")))
-    assert not [secret for secret in (KEY, "hunter2", "hunter3") if secret in shown + ours]
+    shown = [repr(adapter), adapter.name, adapter.fingerprint, adapter.server, str(error), repr(error)]
+    shown += [r.getMessage() for r in caplog.records if r.name.startswith(("auditor", "openai"))]
+    assert not [secret for secret in (KEY, "hunter2", "hunter3") if secret in " ".join(shown)]
     assert KEY not in caplog.text
 
 
@@ -260,40 +207,21 @@ def test_options_of_the_request(tmp_path: Any, environment: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"headers": ["X-Api-Key"]}, "NAME=VARIABLE"),
-        ({"headers": ["X Api=KEY"]}, "NAME=VARIABLE"),
-        ({"headers": ["X-Api-Key=NOT_SET_ANYWHERE"]}, "export NOT_SET_ANYWHERE"),
-        ({"extra_body": "/nowhere/extra.json"}, "cannot be read"),
-        ({"extra_body": __file__}, "not JSON"),
-    ],
-)
-def test_wrong_options_are_named(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(UserError, match=told):
-        OpenAIChat("m", base_url=URL, **options)
-
-
-# -- specs ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
     ("spec", "options", "told"),
     [
+        *(("openai:m", {"headers": [header]}, "NAME=VARIABLE") for header in ("X-Api-Key", "X Api=KEY")),
+        ("openai:m", {"headers": ["X-Api-Key=NOT_SET_ANYWHERE"]}, "export NOT_SET_ANYWHERE"),
+        ("openai:m", {"extra_body": "/nowhere/extra.json"}, "cannot be read"),
+        ("openai:m", {"extra_body": __file__}, "not JSON"),
+        *(("openai:m", {"base_url": url}, "base-url") for url in NO_URLS),
         *((spec, {}, "incomplete") for spec in ("openai", "openai:", "python:", "exec", "recorded:")),
-        ("vader:large", {}, "takes nothing"),
-        ("sklearn:m.skops", {}, "models of tables"),
-        ("vader", {"colour": "red"}, "no option"),
-        ("opnai:gpt-4o", {}, "Did you mean openai"),
-        ("zzzz", {}, "Known: "),
+        ("vader:large", {}, "takes nothing"), ("sklearn:m.skops", {}, "models of tables"),
+        ("vader", {"colour": "red"}, "no option"), ("opnai:gpt-4o", {}, "Did you mean openai"),
     ],
-)
-def test_specs_that_do_not_fit(spec: str, options: dict[str, str], told: str) -> None:
-    with pytest.raises((ConfigError, UnknownPlugin), match=told):
+)  # fmt: skip
+def test_specs_and_options_that_do_not_fit(spec: str, options: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserError, match=told):
         models.make(spec, **options)
-
-
-# -- Azure ----------------------------------------------------------------------------------------------
 
 
 def test_azure_needs_a_version_and_its_key(environment: pytest.MonkeyPatch) -> None:
@@ -329,20 +257,13 @@ def test_azure_with_a_token_of_entra_id(environment: pytest.MonkeyPatch) -> None
     assert OpenAIChat("m", base_url=AZURE)._key == "azure-key-0123"
 
 
-# -- log-probabilities ----------------------------------------------------------------------------------
-
-
 def tokens(*given: tuple[str, dict[str, float]]) -> dict[str, Any]:
     """A choice whose tokens have these alternatives (probabilities)."""
-    content = [
-        {
-            "token": text,
-            "logprob": math.log(others.get(text, 1.0)),
-            "top_logprobs": [{"token": t, "logprob": math.log(p)} for t, p in others.items()],
-        }
-        for text, others in given
-    ]
-    return {"message": {"content": "".join(t for t, _ in given)}, "logprobs": {"content": content}}
+    content: list[dict[str, Any]] = []
+    for text, others in given:
+        top = [{"token": token, "logprob": math.log(p)} for token, p in others.items()]
+        content.append({"token": text, "logprob": math.log(others.get(text, 1.0)), "top_logprobs": top})
+    return {"message": {"content": "".join(text for text, _ in given)}, "logprobs": {"content": content}}
 
 
 SURE = {"positive": 0.75, "negative": 0.25}
@@ -358,20 +279,22 @@ SURE = {"positive": 0.75, "negative": 0.25}
         (tokens(("positive", {"positive": 0.2, "negative": 0.1, "The": 0.7})), None),  # decided elsewhere
         (tokens(("maybe", {"maybe": 1.0})), None),
         (tokens(("xpositive", {"xpositive": 1.0})), None),  # not where a label begins
-        ({"message": {"content": "positive"}, "logprobs": None}, None),
-        ({"message": {"content": "positive"}, "logprobs": {"content": [{"token": 5}]}}, None),
+        *(
+            ({"message": {"content": "positive"}, "logprobs": none}, None)
+            for none in (None, {"content": [{"token": 5}]})
+        ),
     ],
 )
 def test_scores_at_the_first_token_of_the_label(choice: dict[str, Any], positive: float | None) -> None:
-    found = scores(tasks.load("sentiment"), read_tokens(json.dumps({"choices": [choice]}).encode()))
+    found = scores(SENTIMENT, read_tokens(json.dumps({"choices": [choice]}).encode()))
     assert found == (positive and pytest.approx({"positive": positive, "negative": 1 - positive}))
 
 
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.tuples(st.text(max_size=4), st.floats(-30, 0)), max_size=8),
     st.lists(st.text(min_size=1, max_size=4), min_size=2, max_size=4, unique=True),
 )
-@settings(max_examples=100, deadline=None)
 def test_shares_are_shares(alternatives: list[tuple[str, float]], labels: list[str]) -> None:
     found = shares(labels, alternatives)
     if found is not None:
@@ -380,41 +303,36 @@ def test_shares_are_shares(alternatives: list[tuple[str, float]], labels: list[s
         assert all(0 < share <= 1 for share in found.values())
 
 
+SENTIMENT = tasks.load("sentiment")
+FILM = Request(prompt=SENTIMENT.render("A fine film."), replicate=0, variant_id="v")
+
+
 @pytest.mark.parametrize(("asks", "sent"), [(False, None), (None, 20)])
 def test_log_probabilities_are_asked_where_there_are_labels(asks: bool | None, sent: int | None) -> None:
-    task, server = tasks.load("sentiment"), Loopback({"choices": [tokens(("positive", SURE))]})
-    asked = Request(prompt=task.render("A fine film."), replicate=0, variant_id="v")
-    model = models.make("openai:m", base_url=server.url, task=task, logprobs=asks)
-    assert isinstance(model, OpenAIChat)
-    assert server.ask(model, asked)[0].scores == (sent and pytest.approx(SURE))
+    server = Loopback({"choices": [tokens(("positive", SURE))]})
+    model: Any = models.make("openai:m", base_url=server.url, task=SENTIMENT, logprobs=asks)
+    assert server.ask(model, FILM)[0].scores == (sent and pytest.approx(SURE))
     assert server.seen[0][3].get("top_logprobs") == sent
-    assert "logprobs" not in OpenAIChat("m", base_url=URL, task=tasks.load("advice")).body(asked)  # no labels
+    assert "logprobs" not in OpenAIChat("m", base_url=URL, task=tasks.load("advice")).body(FILM)  # no labels
 
 
 @pytest.mark.parametrize(("most", "sent"), [(5, [20, 5]), (0, [20, 5, None])])
 def test_servers_that_give_fewer_log_probabilities_or_none(most: int, sent: list[int | None]) -> None:
-    refused = {"error": {"message": "top_logprobs: the value is out of range", "type": "invalid_request_error"}}
-
     def answer(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         if (body.get("top_logprobs") or 0) > most:
-            return 400, refused
+            return 400, {"error": {"message": "top_logprobs: the value is out of range"}}
         return 200, {"choices": [tokens(("positive", SURE))]}
 
-    task = tasks.load("sentiment")
     server, strict = Loopback(answer), Loopback(answer)
-    model = OpenAIChat("m", base_url=server.url, task=task)
-    asked = Request(prompt=task.render("A fine film."), replicate=0, variant_id="v")
-    *changed, last = server.ask(model, *[asked] * len(sent))
+    model = OpenAIChat("m", base_url=server.url, task=SENTIMENT)
+    *changed, last = server.ask(model, *[FILM] * len(sent))
     assert [body.get("top_logprobs") for *_, body in server.seen] == sent
     assert {type(reply) for reply in changed} == {ParameterChanged}
     assert last.text == "positive"
     assert ("logprobs" in model.changed) == (most == 0)
-    own = OpenAIChat("m", base_url=strict.url, task=task, logprobs=True)
-    assert [type(reply) for reply in strict.ask(own, asked, asked)] == [BadRequest, BadRequest]
+    own = OpenAIChat("m", base_url=strict.url, task=SENTIMENT, logprobs=True)
+    assert [reply.code for reply in strict.ask(own, FILM, FILM)] == ["bad-request", "bad-request"]
     assert own.changed == {}  # what the user asks for stays
-
-
-# -- parameters that a server does not take -------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,37 +1,37 @@
-"""Oracles on labels, sets of labels and probabilities."""
+"""Oracles on labels, sets of labels and probabilities; answers against gold labels."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from judged import table_of
+from judged import edit, swap, table_of
+from msgspec import to_builtins
 
 from auditor import audit
 from auditor.core.errors import UserError
+from auditor.core.record import read
 from auditor.core.registry import ORACLES
-from auditor.core.types import Answer, Case, Edit, Variant, Verdict
+from auditor.core.types import Answer, Case, Variant, Verdict
+from auditor.measure import answer_quality
+from auditor.measure.observations import Observations, shape_of
 from auditor.measure.rates import exceeding
 from auditor.perturb import grammar
+from auditor.report import also_measured
+from auditor.report.document import Table
 from auditor.tasks.oracles import LabelOracle, LabelSetOracle, ProbabilityOracle, shares_of
 from auditor.testing.planted import Planted
 
 
-def edit(attribute: str) -> Edit:
-    return Edit(attribute=attribute, kind="swap", source_group="m", target_group="f", source="a", target="b", where="x")
-
-
 def version(name: str, group: str, *attributes: str) -> Variant:
-    return Variant(id=name, input=name, groups={"occupation": group}, edits=tuple(map(edit, attributes)))
+    edits = tuple(swap(attribute, "y", 0) for attribute in attributes)
+    return Variant(id=name, input=name, groups={"occupation": group}, edits=edits)
 
 
-CASE = Case(
-    id="c",
-    suite="s",
-    original=version("c.o", "pilot"),
-    variants=(version("c.v0", "nurse", "gender"), version("c.v1", "nurse", "gender", "race")),
-)
+VARIANTS = version("c.v0", "nurse", "gender"), version("c.v1", "nurse", "gender", "race")
+CASE = Case(id="c", suite="s", original=version("c.o", "pilot"), variants=VARIANTS)
 SPECIAL = {"R": "refused", "U": "unparsed", "F": "failed"}
 
 
@@ -47,11 +47,6 @@ def sets(text: str) -> list[Answer]:
     return [answers("U")[0] if p == "U" else Answer(status="ok", value=v) for p, v in zip(parts, values, strict=True)]
 
 
-def judge(original: str, variant: str) -> Verdict:
-    (found,) = LabelOracle().judge(CASE, {"c.o": answers(original), "c.v0": answers(variant)})
-    return found
-
-
 @pytest.mark.parametrize(
     ("original", "variant", "outcome", "distance", "reason"),
     [
@@ -65,10 +60,10 @@ def judge(original: str, variant: str) -> Verdict:
         ("", "a", "skipped", None, "original: no answer"), ("a", "", "skipped", None, "variant: no answer"),
     ],
 )  # fmt: skip
-def test_majorities_of_labels_are_compared(
+def test_majorities_are_compared(
     original: str, variant: str, outcome: str, distance: float | None, reason: str
 ) -> None:
-    found = judge(original, variant)
+    (found,) = LabelOracle().judge(CASE, {"c.o": answers(original), "c.v0": answers(variant)})
     assert (found.outcome, found.reason) == (outcome, reason)
     assert found.distance == (None if distance is None else pytest.approx(distance))
 
@@ -86,19 +81,15 @@ def test_only_variants_with_answers_are_judged_in_the_order_of_the_case(oracle: 
 @pytest.mark.parametrize(
     ("original", "variant", "outcome", "distance", "reason"),
     [
-        ("ab", "ba", "pass", 0.0, ""),
-        ("a", "ab", "violation", 0.5, "gained: b"),
-        ("ac", "be", "violation", 1.0, "gained: b | e; lost: a | c"),
-        ("-", "a", "violation", 1.0, "gained: a"),
-        ("-", "-", "pass", 0.0, ""),
+        ("ab", "ba", "pass", 0.0, ""), ("a", "ab", "violation", 0.5, "gained: b"), ("-", "-", "pass", 0.0, ""),
+        ("ac", "be", "violation", 1.0, "gained: b | e; lost: a | c"), ("-", "a", "violation", 1.0, "gained: a"),
         ("ab,a,b", "ab,ab,ab", "pass", 0.0, ""),  # as wholes these have no majority
-        ("ab,a,a", "a,a,a", "pass", 0.0, ""),
-        ("a,U", "a,a", "pass", 0.0, ""),
+        ("ab,a,a", "a,a,a", "pass", 0.0, ""), ("a,U", "a,a", "pass", 0.0, ""),
         ("a,-", "a,a", "inconclusive", None, "original: half of 2 answers hold a"),
         ("a,a,a", "a,U,U", "skipped", None, "variant: 1 of 3 answers gave labels (2 unparsed)"),
     ],
-)
-def test_sets_are_compared_label_by_label(
+)  # fmt: skip
+def test_sets_are_compared_by_label(
     original: str, variant: str, outcome: str, distance: float | None, reason: str
 ) -> None:
     (found,) = LabelSetOracle().judge(CASE, {"c.o": sets(original), "c.v0": sets(variant)})
@@ -112,9 +103,6 @@ def test_the_answer_of_the_replicates() -> None:
     assert LabelOracle().answer(answers("aU")) == "a"
 
 
-# -- probabilities ------------------------------------------------------------------------------------------
-
-
 def scored(*values: float | None) -> list[Answer]:
     return [Answer(status="ok", value="his", scores=None if p is None else {"his": p, "her": 1 - p}) for p in values]
 
@@ -126,14 +114,11 @@ def weighed(oracle: ProbabilityOracle, before: list[Answer], after: list[Answer]
 @pytest.mark.parametrize(
     ("before", "after", "outcome"),
     [
-        ([0.6], [0.65], "pass"),
-        ([0.6], [0.651], "violation"),
-        ([0.65], [0.55], "violation"),
-        ([0.6], [None], "skipped"),
+        ([0.6], [0.65], "pass"), ([0.6], [0.651], "violation"), ([0.65], [0.55], "violation"),
+        ([0.6], [None], "skipped"), ([0.4, 0.6], [0.5, None], "skipped"),
         ([0.4, 0.6], [0.5, 0.5], "pass"),  # replicates are averaged
-        ([0.4, 0.6], [0.5, None], "skipped"),
     ],
-)
+)  # fmt: skip
 def test_a_difference_beyond_epsilon(before: list[float], after: list[float | None], outcome: str) -> None:
     assert weighed(ProbabilityOracle(epsilons=[0.05]), scored(*before), scored(*after)).outcome == outcome
 
@@ -161,9 +146,6 @@ def test_cases_beyond_each_epsilon() -> None:
             ProbabilityOracle(epsilons=wrong)
 
 
-# -- from the plan to the record, with models with known scores ----------------------------------------------
-
-GRAMMAR = {"suite": "grammar", "order": 1, "out": None, "limit": 20}
 TEXTS = ["He is a fine cook, and he knows it.", "The man plays the father in a warm film."]
 
 
@@ -172,7 +154,7 @@ def rates(result: Any) -> dict[float, tuple[int, int]]:
 
 
 def test_a_change_of_the_score_counts_though_the_label_stays() -> None:
-    # "she" moves the margin from 1 to 0.5: p(positive) from 0.731 to 0.622, a difference of 0.109.
+    # "she" moves the margin from 1 to 0.5: p(positive) from 0.731 to 0.622.
     model = Planted(additive={"she|woman|mother|lady": 0.5}, scores=True, base="constant")
     options: dict[str, Any] = {"attributes": ["gender"], "order": 1, "out": None, "data": TEXTS}
     labels = audit("sentiment", model=model, **options)
@@ -182,13 +164,8 @@ def test_a_change_of_the_score_counts_though_the_label_stays() -> None:
     assert scores.record["probability"]["label"] == "positive"
     found = rates(scores)
     assert found[0.1][0] > 0 == found[0.2][0]
-    changed = [v for v in scores.verdicts if v.outcome == "violation"]
-    assert changed
-    assert all(v.distance == pytest.approx(0.1086, abs=1e-4) for v in changed)
+    assert {round(v.distance, 4) for v in scores.verdicts if v.outcome == "violation"} == {0.1086}
     assert "Cases beyond each tolerance" in scores.to_text(width=100, encoding="utf-8", full=True)
-
-
-def test_a_model_without_scores_is_refused() -> None:
     with pytest.raises(UserError, match="gives no probability of 'positive'"):
         audit("sentiment", model=Planted(), oracle="probability", data=TEXTS, out=None)
 
@@ -203,8 +180,85 @@ def test_bls_takes_the_shares_as_expected() -> None:
         share = shares[names[max(held, key=len)]] if held else 0.5
         return {"his": share, "her": 1 - share}
 
-    options: dict[str, Any] = {**GRAMMAR, "oracle": "probability", "tolerance": (0.01,)}
+    options: dict[str, Any] = {"suite": "grammar", "order": 1, "out": None, "limit": 20, "oracle": "probability"}
+    options["tolerance"] = (0.01,)
     equal = audit("fill-mask", model=follows, **options)
     bls = audit("fill-mask", model=follows, reference="bls", **options)
     assert rates(equal)[0.01][0] > 0
     assert rates(bls)[0.01][0] == 0 < rates(bls)[0.01][1]
+
+
+def performance(*answered: tuple[str | None, int, int], **groups: str) -> dict[str, Any]:
+    """Of texts labelled "a": what was answered, how many variants were judged, and how many of these violate."""
+    table = Observations()
+    place: dict[str, Any] = {"model": "m", "format": "bare"}
+    for n, (said, judged, changed) in enumerate(answered):
+        answer = Answer(status="unparsed") if said is None else Answer(status="ok", value=said)
+        row = table.shape(f"t{n}", shape_of(()), f"t{n}.o", tuple(groups.items()))
+        table.answers(row, answers=[answer], **place)
+        told = Verdict(case_id="", variant_id="", order=1, attributes=("gender",), outcome="pass", **place)
+        for k in range(judged):
+            verdict = replace(told, outcome="violation" if k < changed else "pass")
+            table.judge(table.version(f"t{n}", [edit("he", "she")], f"t{n}.v{k}"), verdict)
+    golds = {f"t{n}": "a" for n in range(len(answered))}
+    (made,) = answer_quality.performance(table, golds, LabelOracle().answer)
+    return to_builtins(made)  # type: ignore[no-any-return]
+
+
+def test_violations_among_right_and_wrong_originals() -> None:
+    found = performance(("a", 4, 1), ("a", 4, 0), ("b", 2, 2), ("b", 0, 0), (None, 3, 3))
+    right, wrong = (found["violations"][side] for side in ("right", "wrong"))
+    assert (right["value"], right["n"], right["n_variants"]) == (0.125, 2, 8)
+    assert (wrong["value"], wrong["n"], wrong["n_skipped"]) == (1.0, 1, 1)
+    assert (found["overall"]["accuracy"]["value"], found["overall"]["accuracy"]["n_skipped"]) == (0.5, 1)
+
+
+ROWS = (
+    "text,label\nA good film about a man.,1\nA bad film about a man.,0\nA good film about a woman.,1\n"
+    "A good film about a girl.,7\nA bad film about a son.,\n"
+)
+
+
+def labelled(tmp_path: Path, rows: str) -> dict[str, Any]:
+    def answer(text: str) -> str:
+        return "positive" if "good" in text and "woman" not in text else "negative"
+
+    data = tmp_path / "t.csv"
+    data.write_text(rows, encoding="utf-8")
+    plan: dict[str, Any] = {"attributes": ("gender",), "order": 1, "cache": False, "replicates": 1, "anyway": True}
+    return audit("sentiment", model=answer, data=str(data), out=None, **plan).record
+
+
+def test_a_run_with_figures_as_labels(tmp_path: Path) -> None:
+    found = labelled(tmp_path, ROWS)["performance"]
+    assert found["gold"] == {"given": 4, "mapped": 3, "unmapped": 1, "examples": ["7"], "missing": 1}
+    (model,) = found["models"]
+    assert model["n"] == 3
+    assert model["overall"]["accuracy"]["value"] == pytest.approx(2 / 3)
+    assert {g["group"]: g["accuracy"]["value"] for g in model["groups"]} == {"female": 0.0, "male": 1.0}
+    assert model["violations"]["right"]["n"] == 2
+
+
+def test_labels_do_not_select_texts(tmp_path: Path) -> None:
+    """The same texts without labels, or with other ones, give the same verdicts and rates."""
+    first = labelled(tmp_path, ROWS)
+    none = labelled(tmp_path, "\n".join(line.rpartition(",")[0] for line in ROWS.strip().split("\n")) + "\n")
+    turned = labelled(tmp_path, ROWS.replace(",1", ",x").replace(",0", ",1").replace(",x", ",0"))
+    strange = labelled(tmp_path, "text,label\nA good film about a man.,red\n")["performance"]
+    assert first["counts"]["cases"] == 5
+    for other in (none, turned):
+        assert other["counts"] == first["counts"]
+        assert other["estimates"] == first["estimates"]
+    assert none["performance"] == {"status": "not_tested", "reason": "the texts carry no gold labels"}
+    assert strange["reason"] == "none of the 1 gold labels names a label of the task (such as 'red')"
+
+
+@pytest.mark.parametrize(("texts", "named"), [(5, ["all texts"]), (6, ["all texts", "race: pacific islander"])])
+def test_groups_of_few_texts_are_in_the_record_only(texts: int, named: list[str]) -> None:
+    gold = {"given": 3, "mapped": 3, "unmapped": 2, "examples": ["7", "9"], "missing": 0}
+    model = performance(*[("a", 0, 0)] * texts, race="pacific_islander")
+    record = read({"performance": {"source": "reviews.csv", "gold": gold, "models": [model]}})
+    (made,) = also_measured.performance(record, {("m", "bare"): "m, bare"}, "label")
+    assert [line[1] for block in made.blocks if isinstance(block, Table) for line in block.lines[: block.most]] == named
+    assert "('m, bare', 'all texts'" in str(made.blocks)
+    assert "3 of 3 gold labels name a label of the task; “7” and “9” do not." in str(made.blocks)
