@@ -18,8 +18,7 @@ from literal_hinter import inv_check
 
 from auditor.core.types import Case, Variant
 from auditor.perturb.gate.dependency import DependencyInvariant
-from auditor.text.parse import Parse, Parser, plain_sentence
-from auditor.text.split import sentences
+from auditor.text.parse import Parse, Parser, plain_sentence, sentences
 
 BATCH = 64  # cases checked together
 Pairs = list[tuple[str, str]]

@@ -30,8 +30,7 @@ from auditor.perturb.gate.constructs import Constructs
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.placebo import Placebos
 from auditor.run.rounds import with_placebos
-from auditor.text.parse import Parser
-from auditor.text.split import sentences
+from auditor.text.parse import Parser, sentences
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"

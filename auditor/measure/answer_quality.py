@@ -6,16 +6,20 @@ parses are left out and counted.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from statistics import fmean
+from typing import Literal
 
 import numpy as np
+from msgspec.structs import replace
 
 from auditor.core.record.controls import PositiveControl
 from auditor.core.record.measured import Caution, Gold
 from auditor.core.types import Answer, Estimate
-from auditor.measure.intervals import clopper_pearson
-from auditor.measure.observations import STATUSES, Arm, Bools, Observations
+from auditor.measure.intervals import clopper_pearson, mean_interval
+from auditor.measure.observations import STATUSES, Arm, Bools, Observations, score_in
 from auditor.measure.rates import edited, share, tabulate
 
 ONE_LABEL = 0.95  # share of answers that are alike from which on a report warns
@@ -146,3 +150,59 @@ def gold_summary(labels: Iterable[str | None], known: Callable[[str], bool]) -> 
         examples=tuple(text[:80] for text, _ in ranked[:SHOWN]),
         missing=missing,
     )
+
+
+# -- the positive control ------------------------------------------------------------------------------------
+
+
+SEEN = 0.75  # share of the pairs that must be answered differently, where answers are labels
+LEAST = 2  # answers that can be alike
+DIGITS = 2  # of a score: smaller differences are none
+NAMED = 60  # characters of an answer that is named; longer ones are texts
+Kind = tuple[object, ...]  # what tells one answer from another
+Pair = tuple[Sequence[Answer], Sequence[Answer]]  # the replicates of both texts
+
+
+def control(
+    pairs: Sequence[Pair],
+    differ: Sequence[bool],
+    *,
+    scale: Literal["share", "log_odds", "number"],
+    score_of: str | None = None,
+) -> PositiveControl:
+    """Judge the answers to the pairs of a control."""
+    made = PositiveControl(seen=sum(differ) >= SEEN * len(differ), differ=sum(differ), pairs=len(differ))
+    scores = [(_mean(one, score_of), _mean(other, score_of)) for one, other in pairs]
+    if scale != "share" and scores and not np.isnan(scores).any():
+        apart = [a - b for a, b in scores]
+        mean, low, high = mean_interval(apart)
+        if len(apart) > 1 and min(apart) == max(apart):
+            low = high = mean  # all pairs are equally far apart
+        limits = (low, high) if math.isfinite(low) else (None, None)
+        seen = made.seen or low > 0 or high < 0
+        made = replace(made, seen=seen, scale=scale, mean=mean, low=limits[0], high=limits[1])
+    return made
+
+
+def alike(made: PositiveControl, kinds: Collection[Kind], answers: int) -> PositiveControl:
+    """Add to a control whether all ``answers`` that came are of one kind (`kind_of`), and could be read."""
+    (kind,) = kinds if len(kinds) == 1 else ((),)
+    if not kind or kind[0] != "ok" or answers < LEAST:
+        return made
+    said = kind[1]
+    name = ", ".join(said) or "none" if isinstance(said, tuple) else f"{said:g}" if isinstance(said, float) else said
+    return replace(made, alike=True, answers=answers, answer=str(name) if len(str(name)) <= NAMED else None)
+
+
+def kind_of(answer: Answer, score_of: str | None) -> Kind | None:
+    """Return what tells an answer from others on the scale of the claims; None where none came."""
+    if answer.status in ("failed", "not_asked"):
+        return None
+    score = score_in(answer, score_of)
+    return answer.status, answer.value, None if math.isnan(score) else round(score, DIGITS)
+
+
+def _mean(answers: Sequence[Answer], score_of: str | None) -> float:
+    """Return the mean score of the replicates of one text; NaN where one of them that could be read has none."""
+    scores = [score_in(a, score_of) for a in answers if a.status == "ok"]
+    return fmean(scores) if scores else math.nan

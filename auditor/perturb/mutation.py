@@ -23,8 +23,7 @@ from auditor.perturb.matching import Matcher, Scan
 from auditor.perturb.persons import ALL, SUBJECT_OR_ALL, Crowd, Persons, parsed
 from auditor.perturb.substitution import BETWEEN, EVERY, Choice, Substitution, Wanted, sample, split
 from auditor.text.english import looks_english, word_list
-from auditor.text.parse import Parser
-from auditor.text.split import sentences
+from auditor.text.parse import Parser, sentences
 
 _COUPLES = word_list("couples")
 _BATCH = 32  # seeds scanned together, so that their sentences are parsed in one batch

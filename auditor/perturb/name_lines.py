@@ -22,8 +22,8 @@ from auditor.perturb.dictionaries import Dictionary, Term, load
 from auditor.perturb.edits import apply, replacing
 from auditor.perturb.matching import Hit, Matcher
 from auditor.perturb.mutation import MutationSuite, TextSuite
-from auditor.perturb.neutral_edits import Irrelevant, irrelevant
 from auditor.perturb.persons import touches
+from auditor.perturb.placebo import Irrelevant, irrelevant
 from auditor.perturb.substitution import EVERY
 from auditor.text.english import article_for, match_case
 from auditor.text.languages import ENGLISH, Language, language_of

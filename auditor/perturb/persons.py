@@ -12,9 +12,8 @@ from auditor.core.types import SourceText, Span
 from auditor.perturb.dictionaries import load, persons
 from auditor.perturb.matching import Hit
 from auditor.text.english import word_list
-from auditor.text.parse import Parse, Parser
+from auditor.text.parse import Parse, Parser, sentences
 from auditor.text.people import PRONOUNS, Lexicon, people
-from auditor.text.split import sentences
 
 ALL, ONE_WAY, EACH, SUBJECT, SUBJECT_OR_ALL = WHO = ("all", "all-one-way", "each", "subject", "subject-or-all")
 _BESIDE = frozenset(("amod", "compound", "flat", "nmod:unmarked", "appos", "acl"))

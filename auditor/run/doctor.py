@@ -18,7 +18,7 @@ from auditor.core.protocols import Model
 from auditor.core.record.controls import PositiveControl
 from auditor.core.shown import cut_off, plural
 from auditor.core.types import Answer, Prompt, Request, Response, Usage
-from auditor.measure.positive_control import alike, kind_of
+from auditor.measure.answer_quality import alike, kind_of
 from auditor.models.budget import Budget, Price, estimated_tokens
 from auditor.models.client import Client
 from auditor.models.talks import Talks

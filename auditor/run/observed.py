@@ -22,7 +22,7 @@ from auditor.measure.rates import VIOLATION
 from auditor.measure.text_metrics import Measured, Metrics
 from auditor.perturb.dictionaries import Dictionary
 from auditor.store.folder import RunFolder
-from auditor.store.index import short
+from auditor.store.journal import short
 from auditor.tasks.task import Task
 
 KEPT_SHAPES = 50_000  # combinations of edits whose shape is remembered

@@ -16,7 +16,7 @@ from auditor.core.protocols import Gate, PlaceboMaker, Suite
 from auditor.core.types import Case, Check, Edit, Variant, draws_of
 from auditor.perturb.edits import apply, overlap, span_of
 from auditor.perturb.name_lines import line_end
-from auditor.perturb.neutral_edits import is_irrelevant, unframed, worded
+from auditor.perturb.placebo import is_irrelevant, unframed, worded
 from auditor.run.preparation import Parts
 
 ROUND = 64  # seeds per round

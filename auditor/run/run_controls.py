@@ -11,7 +11,7 @@ from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Oracle
 from auditor.core.record.controls import PositiveControl
 from auditor.core.types import Answer, Case, Estimate, Prompt, Request, Variant, is_beside
-from auditor.measure.positive_control import Pair, control
+from auditor.measure.answer_quality import Pair, control
 from auditor.report import run_checks
 from auditor.run.observed import score_of
 from auditor.run.preparation import CANARIES, CANARY_REPLICATES, Parts

@@ -30,13 +30,13 @@ from auditor.core.types import (
     is_wording,
     text_of,
 )
+from auditor.measure.answer_quality import Kind, alike, kind_of
 from auditor.measure.claims import Question
-from auditor.measure.positive_control import Kind, alike, kind_of
 from auditor.models.attempts import unanswered
 from auditor.run.observed import Observed, question, score_of
 from auditor.run.preparation import Parts, formats_for, prompt_of
 from auditor.store.folder import RunFolder
-from auditor.store.index import Index, pair_number
+from auditor.store.journal import Index, pair_number
 
 if TYPE_CHECKING:
     from auditor.models.attempts import Known

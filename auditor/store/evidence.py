@@ -15,8 +15,7 @@ from msgspec.json import Decoder
 from auditor.core.errors import RunFolderError
 from auditor.core.types import Case, Check, Prompt, Response, Variant, Verdict
 from auditor.store.disk import CASE, PROMPT, RESPONSE, VERDICT, read_error
-from auditor.store.index import Index, pair_number, short
-from auditor.store.journal import decode, scan
+from auditor.store.journal import Index, decode, pair_number, scan, short
 
 KEPT = 256  # cases kept in memory
 T = TypeVar("T")

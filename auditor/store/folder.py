@@ -24,8 +24,7 @@ from auditor.core.types import FORMAT_VERSION, Case, Check, Prompt, Response, Ve
 from auditor.store import disk, redact
 from auditor.store.disk import CASE, PROMPT, RESPONSE, VERDICT, Lock
 from auditor.store.evidence import Answers, Evidence
-from auditor.store.index import Index, short
-from auditor.store.journal import Journal, genesis, records, register, scan
+from auditor.store.journal import Index, Journal, genesis, records, register, scan, short
 
 PLAN, RUN = "plan.json", "run.json"
 CASES, PROMPTS, RESPONSES, VERDICTS = "cases.jsonl", "prompts.jsonl", "responses.jsonl", "verdicts.jsonl"

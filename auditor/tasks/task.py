@@ -65,7 +65,7 @@ class Task:
     controls: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
     # Texts that each given text is judged against (posts, for résumés); see `auditor.tasks.seeds.crossed`.
     against_path: Path | None = field(default=None, compare=False)
-    # What may be written for each other without a bearing on the answer; see `auditor.perturb.neutral_edits`.
+    # What may be written for each other without a bearing on the answer; see `auditor.perturb.placebo`.
     irrelevant: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict, compare=False)
     language: str = "en"  # or the code or path of a language file (`auditor.text.languages`)
     turns: tuple[Message, ...] = ()

@@ -11,7 +11,7 @@ from auditor.core.record import read
 from auditor.core.types import Edit, Verdict
 from auditor.measure.comparison import Side
 from auditor.measure.observations import Arm, Direction, Observations, Shape
-from auditor.store.index import short
+from auditor.store.journal import short
 
 
 def shape(

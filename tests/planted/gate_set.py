@@ -18,7 +18,7 @@ from auditor.perturb import dictionaries
 from auditor.perturb.dictionaries import load, neutral
 from auditor.perturb.edits import apply
 from auditor.perturb.matching import Matcher
-from auditor.text.split import sentences
+from auditor.text.parse import sentences
 
 HERE = Path(__file__).resolve().parent / "gate"
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"

@@ -10,8 +10,7 @@ import pytest
 
 from auditor.perturb.gate.constructs import Constructs
 from auditor.perturb.gate.dependency import DependencyInvariant
-from auditor.perturb.gate.gate_rules import RULES
-from auditor.perturb.gate.place import Place
+from auditor.perturb.gate.gate_rules import RULES, Place
 from auditor.text.parse import Parser
 from tests.planted.gate_set import SHARED, Read, case_of, measure, precision, read, recall, rows
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from auditor.core.types import Case, Variant
 from auditor.perturb.gate.dependency import DependencyInvariant, tolerant_table_comp
-from auditor.text.parse import MAX_CHARS, Parse, Parser
-from auditor.text.split import sentences
+from auditor.text.parse import MAX_CHARS, Parse, Parser, sentences
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import literal_hinter as literal

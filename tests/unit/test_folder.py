@@ -23,9 +23,8 @@ from auditor.core.record.base import Head
 from auditor.core.types import Case, Check, Prompt, Response, Variant, Verdict
 from auditor.store import journal as module
 from auditor.store.folder import RunFolder
-from auditor.store.index import Index
 from auditor.store.integrity import verify, verify_folder
-from auditor.store.journal import Journal, genesis, read
+from auditor.store.journal import Index, Journal, genesis, read
 
 RECORD = {"format_version": 1, "status": "complete", "status_reason": "", "estimates": []}
 

@@ -12,8 +12,7 @@ from auditor.perturb import grammar
 from auditor.perturb.dictionaries import builtin, load
 from auditor.perturb.grammar.cases import GrammarSuite
 from auditor.perturb.mutation import MutationSuite
-from auditor.perturb.neutral_edits import is_frame, unframed, worded
-from auditor.perturb.placebo import Placebos
+from auditor.perturb.placebo import Placebos, is_frame, unframed, worded
 from auditor.run.rounds import is_placebo, with_placebos
 from auditor.testing import check_variant
 

@@ -11,7 +11,7 @@ import pytest
 
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
 from auditor.core.types import Prompt
-from auditor.perturb.neutral_edits import irrelevant
+from auditor.perturb.placebo import irrelevant
 from auditor.tasks import Task, available, load, template
 
 RESUME = load("resume")

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.text.english import article_for, plural_verb
-from auditor.text.parse import Parser
-from auditor.text.split import sentences, strip_breaks
+from auditor.text.parse import Parser, sentences, strip_breaks
 
 
 @pytest.mark.parametrize(

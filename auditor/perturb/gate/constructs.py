@@ -17,8 +17,7 @@ from auditor.core.types import Case, Check, Edit, Variant
 from auditor.perturb.combine import grouped
 from auditor.perturb.edits import replacing, span_of
 from auditor.perturb.gate import TextGate
-from auditor.perturb.gate.gate_rules import RULES
-from auditor.perturb.gate.place import Original, Place, units_of
+from auditor.perturb.gate.gate_rules import RULES, Original, Place, units_of
 from auditor.text.english import words as tokens_of
 from auditor.text.parse import MAX_CHARS, Parse, Parser
 

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from auditor.core.shown import plural
 from auditor.core.types import Case, Check, Variant
 from auditor.perturb.gate import TextGate
-from auditor.text.parse import MAX_CHARS, Parse, Parser, plain_sentence
-from auditor.text.split import sentences
+from auditor.text.parse import MAX_CHARS, Parse, Parser, plain_sentence, sentences
 
 
 def tolerant_table_comp(first: Sequence[str], second: Sequence[str]) -> int | None:
