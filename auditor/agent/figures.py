@@ -15,6 +15,7 @@ from auditor.core.record.measured import Bounds
 from auditor.core.types import VERDICTS, ClaimVerdict, Estimate, Finding
 from auditor.core.verdict import UNFIT
 from auditor.report import words
+from auditor.report.claimed import RATES
 
 COUNTS = (
     "seeds", "cases", "variants", "valid", "discarded", "asked", "cached", "failed", "filtered", "unparsed", "refused",
@@ -67,12 +68,19 @@ def _row(record: RunRecord, finding: Finding, model: str) -> Row:
         and row.directions is None
         and row.kind is None
     }
-    by_seed, rate, p = rows.get("seed_violation_rate"), finding.rate, finding.p_adjusted
+    by_seed, rate = rows.get("seed_violation_rate"), finding.rate
+    verdict, p, place = finding.verdict, finding.p_adjusted, finding.claim
+    if finding.code.startswith(RATES):  # who is worse off goes before how often answers change
+        place = _decides(record, finding)
+        own = None if place is None or not record.claims else record.claims[place]
+        verdict, p = (
+            (own.verdict, own.p_adjusted) if own is not None else ("not_determined" if rate else "not_tested", None)
+        )
     return Row(
-        finding=finding.id,
+        finding=next((f.id for f in record.findings if f.claim == place is not None), finding.id),
         model=model,
         attributes=wanted,
-        verdict=finding.verdict,
+        verdict=verdict,
         p_adjusted=None if p is None else round(p, DIGITS),
         rate=None if rate is None else _rate(rate),
         seeds=0 if rate is None else rate.n,
@@ -81,9 +89,25 @@ def _row(record: RunRecord, finding: Finding, model: str) -> Row:
         noise=_rate(finding.noise) if finding.noise is not None else None,
         deterministic=record.models[named].deterministic,
         hidden=sum((f.kind, f.attributes, f.model) == ("hidden", wanted, named) for f in record.findings),
-        why="" if finding.claim is None or not record.claims else record.claims[finding.claim].why,
+        why="" if place is None or not record.claims else record.claims[place].why,
         said=_said(record, finding),
     )
+
+
+def _decides(record: RunRecord, finding: Finding) -> int | None:
+    """The claim that the verdict of a set of attributes rests on; bounded where all are."""
+    mine = [
+        (n, c)
+        for n, c in enumerate(record.claims or ())
+        if (c.model, c.format, set(c.attribute.split("+"))) == (finding.model, finding.format, set(finding.attributes))
+        and c.p_value is not None
+    ]
+    tested = [one for one in mine if one[1].family in ("net", "omnibus")]
+    tested = tested or [one for one in mine if one[1].family == "instability"]
+    states = {c.verdict for _, c in tested} - {"bounded"} or {"bounded"}
+    verdict = next(v for v in VERDICTS if v in states)
+    alike = [one for one in tested if one[1].verdict == verdict]
+    return min(alike, key=lambda one: (one[1].p_adjusted or 0.0, one[1].p_value or 0.0))[0] if alike else None
 
 
 def _said(record: RunRecord, finding: Finding) -> tuple[str, ...]:
