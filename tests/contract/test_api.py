@@ -16,15 +16,12 @@ import pytest
 import auditor
 from auditor.core import registry
 from auditor.tasks.kinds import KINDS
-
-ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "auditor"
+from tests.contract.sources import PACKAGE, ROOT, name, trees
 
 
 def test_all_names_exist_are_sorted_and_complete() -> None:
     assert auditor.__all__ == sorted(auditor.__all__)
-    for name in auditor.__all__:
-        assert getattr(auditor, name) is not None
+    assert all(getattr(auditor, public) is not None for public in auditor.__all__)
     assert set(auditor._HOME) | {"__version__"} == set(auditor.__all__)
 
 
@@ -39,32 +36,22 @@ def test_one_version_everywhere() -> None:
     assert auditor.__version__ == newest[1] + (".dev0" if newest[2] else "")
 
 
-def test_importing_the_package_loads_nothing_heavy() -> None:
-    code = (
-        "import sys, auditor; "
-        "heavy = {'numpy','scipy','spacy','openai','pydantic','yaml','pandas','click','jinja2','rich'} & set(sys.modules); "
-        "sys.exit(', '.join(sorted(heavy)) or 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+HEAVY = {"numpy", "scipy", "spacy", "openai", "yaml", "pandas", "jinja2"}
+HELP = "from auditor.cli.main import run; run({})"
 
 
 @pytest.mark.parametrize(
-    ("words", "heavy"),
+    ("code", "more"),
     [
-        (
-            ["--help"],
-            ["msgspec", "numpy", "scipy", "spacy", "openai", "pydantic", "yaml", "pandas", "jinja2", "click", "typing"],
-        ),
-        (["run", "--help"], ["numpy", "scipy", "spacy", "openai", "yaml", "pandas", "jinja2", "filelock"]),
-        (["agent", "--help"], ["numpy", "scipy", "spacy", "openai", "yaml", "pandas", "jinja2", "asyncio"]),
+        ("import auditor", {"pydantic", "click", "rich"}),
+        (HELP.format(["--help"]), {"msgspec", "pydantic", "click", "typing"}),
+        (HELP.format(["run", "--help"]), {"filelock"}),
+        (HELP.format(["agent", "--help"]), {"asyncio"}),
     ],
+    ids=["import", "help", "run", "agent"],
 )
-def test_the_help_loads_nothing_heavy(words: list[str], heavy: list[str]) -> None:
-    code = (
-        f"import sys; from auditor.cli.main import run; run({words!r}); "
-        f"sys.exit(', '.join(sorted(set({heavy!r}) & set(sys.modules))) or 0)"
-    )
+def test_importing_the_package_and_its_help_load_nothing_heavy(code: str, more: set[str]) -> None:
+    code = f"import sys; {code}; sys.exit(', '.join(sorted({HEAVY | more!r} & set(sys.modules))) or 0)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -79,9 +66,8 @@ def test_every_plugin_loads_and_is_documented(kind: registry.Registry[object], n
     assert callable(plugin)
 
 
-def public_without_docstring(path: Path) -> list[str]:
+def public_without_docstring(path: Path, tree: ast.Module) -> list[str]:
     bad = []
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     if not ast.get_docstring(tree) and path.name != "__init__.py":
         bad.append("module")
     for node in tree.body:
@@ -92,30 +78,24 @@ def public_without_docstring(path: Path) -> list[str]:
 
 
 def test_public_names_are_documented() -> None:
-    bad = {str(p.relative_to(ROOT)): public_without_docstring(p) for p in sorted(PACKAGE.rglob("*.py"))}
-    assert {p: names for p, names in bad.items() if names} == {}
+    bad = {name(path): public_without_docstring(path, tree) for path, tree in trees().items()}
+    assert {path: names for path, names in bad.items() if names} == {}
 
 
-def test_no_print_outside_the_command_line() -> None:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        if "cli" in path.parts:
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                assert node.func.id != "print", f"{path}: print"
-
-
-def test_no_global_random_state() -> None:
+def test_no_print_outside_the_command_line_and_no_global_random_state() -> None:
     """Random numbers come from a generator that is passed in or seeded from arguments."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "random":
-                assert node.attr in {"Random", "SystemRandom"}, f"{path}: random.{node.attr}"
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            match node:
+                case ast.Call(func=ast.Name(id="print")):
+                    assert "cli" in path.parts, f"{path}: print"
+                case ast.Attribute(value=ast.Name(id="random"), attr=used):
+                    assert used in {"Random", "SystemRandom"}, f"{path}: random.{used}"
 
 
 def test_every_error_stands_in_the_tree() -> None:
     errors = importlib.import_module("auditor.core.errors")
     tree = errors.__doc__ or ""
-    for name, value in vars(errors).items():
+    for drawn, value in vars(errors).items():
         if inspect.isclass(value) and issubclass(value, Exception):
-            assert name in tree, f"{name} is not drawn in the tree of auditor/core/errors.py"
+            assert drawn in tree, f"{drawn} is not drawn in the tree of auditor/core/errors.py"

@@ -8,10 +8,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+import check_docs
+import cli_reference
 import pytest
+import validity_rates
 import yaml
 
 import auditor
@@ -24,16 +26,6 @@ WORKPLACE = re.compile(r"(?<![\w.])/(?:work|tmp|root|home)/|\bthis session\b|\bt
 FETCHED = re.compile(
     r"""<(?:script|img|iframe|source)\b[^>]*\bsrc=["']?(?:https?:)?//|<link\b[^>]*\brel=["']?(?:stylesheet|preload|icon|preconnect)[^>]*\bhref=["']?(?:https?:)?//"""
 )
-
-
-def tool(name: str) -> ModuleType:
-    """A module of tools/, which is no package."""
-    before = list(sys.path)
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path[:] = before
 
 
 def targets(items: list[Any]) -> list[str]:
@@ -51,7 +43,7 @@ def navigation() -> list[str]:
 
 
 def test_links_and_commands() -> None:
-    assert tool("check_docs").problems() == []
+    assert check_docs.problems() == []
 
 
 @pytest.mark.parametrize(
@@ -67,74 +59,64 @@ def test_links_and_commands() -> None:
     ],
 )
 def test_the_check_of_commands(line: str, wrong: bool) -> None:
-    check, reference = tool("check_docs"), tool("cli_reference")
-    assert bool(check.command_problem(line, reference.commands())) == wrong
+    assert bool(check_docs.command_problem(line, cli_reference.commands())) == wrong
 
 
 def test_commands_are_read_from_blocks_and_running_text() -> None:
     text = "Run `audit show RUN`.\n\n    audit run \\\n      --task x     says more\n\n```console\n$ audit list models\n```\nand audit is a word.\n"
-    assert list(tool("check_docs").shown(text)) == ["audit list models", "audit run --task x", "audit show RUN"]
+    assert list(check_docs.shown(text)) == ["audit list models", "audit run --task x", "audit show RUN"]
 
 
 def test_every_block_of_commands_is_run_or_says_why_not() -> None:
-    told = tool("check_docs").unmarked
-    assert list(told("<!-- docs: run -->\n```sh\naudit list models\n```\n\n```python\nx\n```\n")) == []
-    assert list(told("<!-- docs: skip spends money -->\n```console\n$ audit list models\n```\n")) == []
+    assert list(check_docs.unmarked("<!-- docs: run -->\n```sh\naudit list models\n```\n\n```python\nx\n```\n")) == []
+    assert list(check_docs.unmarked("<!-- docs: skip spends money -->\n```console\n$ audit list models\n```\n")) == []
     for wrong in (
-        "```sh\naudit list models\n```\n",
-        "<!-- docs: skip -->\n```sh\naudit list models\n```\n",
-        "- text\n\n  ```sh\n  audit list models\n  ```\n",
-        "```\naudit list models\n```\n",
+        "```sh\naudit list models\n```\n", "<!-- docs: skip -->\n```sh\naudit list models\n```\n",
+        "- text\n\n  ```sh\n  audit list models\n  ```\n", "```\naudit list models\n```\n",
         "text\n\n    audit list models\n",
-    ):
-        assert len(list(told(wrong))) == 1, wrong
+    ):  # fmt: skip
+        assert len(list(check_docs.unmarked(wrong))) == 1, wrong
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("The noise stands beside it.", 2),
-        ("This is no model.", 1),
-        ("There is no model.", 0),
-        ("Code may: `stands beside`.", 0),
-        ("It stands for a name.", 0),
+        ("The noise stands beside it.", 2), ("This is no model.", 1), ("There is no model.", 0),
+        ("Code may: `stands beside`.", 0), ("It stands for a name.", 0),
     ],
-)
+)  # fmt: skip
 def test_phrases_that_need_a_second_reading_are_found(text: str, found: int) -> None:
-    assert len(list(tool("check_docs").twisted(text))) == found
+    assert len(list(check_docs.twisted(text))) == found
 
 
 def test_a_page_that_is_too_long_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    check = tool("check_docs")
-    assert list(check.too_long()) == []
-    monkeypatch.setattr(check, "PAGE_WORDS", {"README.md": 10})
-    monkeypatch.setattr(check, "ALL_WORDS", 10)
-    assert [line.partition(":")[0] for line in check.too_long()] == ["README.md", "docs"]
+    assert list(check_docs.too_long()) == []
+    monkeypatch.setattr(check_docs, "PAGE_WORDS", {"README.md": 10})
+    monkeypatch.setattr(check_docs, "ALL_WORDS", 10)
+    assert [line.partition(":")[0] for line in check_docs.too_long()] == ["README.md", "docs"]
 
 
 def test_validity_rates_are_those_of_a_run() -> None:
-    given = tool("validity_rates").options().parse_args(["FILE"])
+    given = validity_rates.options().parse_args(["FILE"])
     plan = Plan(task="sentiment")
     assert (given.order, given.per_seed, given.parser) == (plan.order, plan.per_seed, plan.parser)
 
 
 def test_first_steps_can_be_pasted() -> None:
-    check, reference = tool("check_docs"), tool("cli_reference")
     steps = re.findall(r"^ {14}(audit .*)$", overview(), re.MULTILINE)
     assert len(steps) >= 3
     for line in steps:
-        assert check.command_problem(line, reference.commands()) == ""
+        assert check_docs.command_problem(line, cli_reference.commands()) == ""
         assert not re.search(r"\S {3,}[^ #]", line), line
 
 
 def test_the_page_of_commands_has_every_command_and_option() -> None:
-    reference = tool("cli_reference")
-    page = reference.page()
+    page = cli_reference.page()
     for name in COMMANDS:
         assert f"\n## audit {name}\n" in page
     for name in ("plan freeze", "plan show", "tabular schema", "list grammars check", "list tasks new"):
         assert f"\n### audit {name}\n" in page
-    assert "--fail-on" in reference.commands()["run"]
+    assert "--fail-on" in cli_reference.commands()["run"]
     assert str(ROOT) not in page
 
 
@@ -174,13 +156,9 @@ def test_the_site_builds_without_a_warning_and_fetches_nothing(tmp_path: Path) -
     if importlib.util.find_spec("mkdocs") is None or importlib.util.find_spec("mkdocstrings") is None:
         pytest.skip("mkdocs is not installed: make docs")
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],
-        cwd=ROOT,
-        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")], cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     pages = sorted((tmp_path / "site").rglob("*.html"))
     assert (tmp_path / "site" / "reference" / "cli.html") in pages

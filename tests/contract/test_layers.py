@@ -5,15 +5,11 @@ from __future__ import annotations
 import ast
 import graphlib
 import re
-import sys
-from pathlib import Path
 
+import draw_rooms
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "auditor"
-sys.path.insert(0, str(PACKAGE.parent / "tools"))
-
-import draw_rooms  # noqa: E402
+from tests.contract.sources import PACKAGE, ROOT, trees
 
 LAYERS = [*draw_rooms.layers(draw_rooms.PAGE.read_text(encoding="utf-8")), ("_version",)]  # top first
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
@@ -35,8 +31,7 @@ def broken(tree: ast.AST, module: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def modules() -> dict[str, ast.Module]:
-    names = {p: ".".join(("auditor", *p.relative_to(PACKAGE).with_suffix("").parts)) for p in PACKAGE.rglob("*.py")}
-    return {name: ast.parse(path.read_text(encoding="utf-8")) for path, name in sorted(names.items())}
+    return {".".join(path.relative_to(ROOT).with_suffix("").parts): tree for path, tree in trees().items()}
 
 
 def test_the_rule_itself() -> None:

@@ -7,12 +7,11 @@ import pkgutil
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 from auditor.core import registry
 from auditor.tasks.kinds import KINDS
+from tests.contract.sources import PACKAGE, trees
 
-PACKAGE = Path(__file__).parents[2] / "auditor"
 NO_NOUNS = {"found", "told", "given"}  # what was found, told or given has a name of its own
 NO_MODULES = {"extras", "more", "parts", "utils", "helpers", "misc", "common"}
 KEYS = {  # fields whose names are keys of files that others read, or of what a command prints as JSON
@@ -23,7 +22,7 @@ KEYS = {  # fields whose names are keys of files that others read, or of what a 
 
 
 def test_no_two_modules_have_one_name() -> None:
-    names = Counter(path.stem for path in PACKAGE.rglob("*.py") if path.stem != "__init__")
+    names = Counter(path.stem for path in trees() if path.stem != "__init__")
     assert {name for name, n in names.items() if n > 1} == set()
     assert NO_MODULES & set(names) == set()
 
@@ -43,7 +42,7 @@ def bound(tree: ast.AST) -> Iterator[str]:
 
 
 def test_nouns_say_what_they_are() -> None:
-    files = {path: NO_NOUNS & set(bound(ast.parse(path.read_text(encoding="utf-8")))) for path in PACKAGE.rglob("*.py")}
+    files = {path: NO_NOUNS & set(bound(tree)) for path, tree in trees().items()}
     assert {str(path.relative_to(PACKAGE)): names for path, names in files.items() if names} == KEYS
 
 
@@ -51,7 +50,7 @@ def test_names_with_dots_in_docstrings_are_there() -> None:
     """Modules, what they hold, and groups of entry points."""
     groups = {kind.group for kind in (*registry.KINDS, KINDS)}
     missing = []
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in trees():
         for name in sorted(set(re.findall(r"`(auditor(?:\.\w+)+)`", path.read_text(encoding="utf-8")))):
             try:
                 pkgutil.resolve_name(name)

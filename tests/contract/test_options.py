@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import inspect
 import json
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal, get_args, get_origin
 
+import cli_reference
 import msgspec
 import pytest
 import tomli_w
@@ -28,12 +26,12 @@ from auditor.core.plan import Plan, resolve
 from auditor.run import freeze, front, result
 from auditor.run.preparation import plan_of
 from auditor.tables.tabular_plan import MethodOptions, TabularPlan
+from tests.contract.sources import trees
 
-ROOT = Path(__file__).resolve().parents[2]
 PLANS = (Plan, TabularPlan, MethodOptions)
 FLAGS = sorted({option.flag for plan in PLANS for option in plan.flags().values()})
-FEW = settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 MANY = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(MANY, max_examples=3)
 WORD = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z"), exclude_characters=",;:=/"), min_size=1)
 TEXT = WORD.map(lambda word: f"a {word}")
 SPECIAL: Mapping[str, st.SearchStrategy[Any]] = {
@@ -60,26 +58,13 @@ SPECIAL: Mapping[str, st.SearchStrategy[Any]] = {
 SCHEMAS = {plan: plan.model_json_schema()["properties"] for plan in PLANS}
 
 
-def declared() -> list[str]:
-    """The flags of all options that the code declares, one for each place."""
-    found = []
-    for path in sorted((ROOT / "auditor").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in (
-                "Option",
-                "frame.flag",
-                "frame.file",
-                "frame.switch",
-                "flag",
-                "file",
-                "switch",
-            ):
-                found += [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
-    return [str(value) for value in found]
+DECLARE = {"Option", *(f"{room}{kind}" for room in ("", "frame.") for kind in ("flag", "file", "switch"))}
 
 
 def test_every_option_is_written_once() -> None:
-    written = declared()
+    calls = [node for tree in trees().values() for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    named = [(call.func, arg.value) for call in calls for arg in call.args if isinstance(arg, ast.Constant)]
+    written = [value for function, value in named if value in FLAGS and ast.unparse(function) in DECLARE]
     assert {flag: written.count(flag) for flag in FLAGS} == dict.fromkeys(FLAGS, 1)
 
 
@@ -204,11 +189,9 @@ def test_a_setting_is_the_same_from_everywhere(
     name: str, data: st.DataObject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_it = {
-        "protocol": {"suite": "grammar"},
-        "suite_options": {"suite": "grammar"},
-        "tolerance": {"oracle": "probability"},
+        "protocol": {"suite": "grammar"}, "suite_options": {"suite": "grammar"}, "tolerance": {"oracle": "probability"},
         "reference": {"oracle": "probability", "suite": "grammar"},
-    }.get(name, {})
+    }.get(name, {})  # fmt: skip
     values = {name: data.draw(values_of(Plan, name)), "models": ["vader"]} | with_it
     if name == "models":
         values["models"] = data.draw(values_of(Plan, name))
@@ -238,12 +221,11 @@ def test_a_plan_survives_every_form(values: dict[str, Any], tmp_path: Path) -> N
 @FEW
 @given(data=st.data())
 def test_a_setting_of_rows_survives(name: str, data: st.DataObject) -> None:
-    values: dict[str, Any] = {"model": "m"}
     if name == "options":
         plan = TabularPlan(model="m", options={"global_n": 5, "trials": 0})
         told = ROWS(["--model", "m", "--set", "global-n=5", "--set", "trials=0"])
     else:
-        values |= {name: data.draw(values_of(TabularPlan, name))}
+        values = {"model": "m"} | {name: data.draw(values_of(TabularPlan, name))}
         told = ROWS(arguments(TabularPlan, values))
         plan = TabularPlan.model_validate(values)
     assert TabularPlan.model_validate(told) == plan
@@ -251,7 +233,7 @@ def test_a_setting_of_rows_survives(name: str, data: st.DataObject) -> None:
 
 
 def test_a_run_that_goes_on_changes_only_what_may(tmp_path: Path) -> None:
-    done = audit("sentiment", model="vader", data=["My aunt sang.", "His son ran."], order=1, out=tmp_path)
+    done = audit("sentiment", model="vader", data=["My aunt sang."], attributes="gender", order=1, out=tmp_path)
     assert done.path is not None
     with pytest.raises(ConfigError, match="--order cannot change when a run goes on"):
         result.resume(done.path, limits={"order": 2})
@@ -270,22 +252,10 @@ def test_what_a_planner_may_ask_for_is_a_part_of_a_plan() -> None:
                 assert getattr(Plan(**{name: getattr(request, name)}), name) == value
 
 
-def reference() -> ModuleType:
-    """tools/cli_reference.py, which is in no package."""
-    before = list(sys.path)
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        return importlib.import_module("cli_reference")
-    finally:
-        sys.path[:] = before
-
-
 def test_every_option_is_in_the_reference() -> None:
-    tool = reference()
-    texts = tool.commands()
-    tables = tool.settings(*PLANS)
+    texts, tables = cli_reference.commands(), cli_reference.settings(*PLANS)
     for plan in PLANS:
         for name, option in plan.flags().items():
             for command in option.commands:
-                assert tool.options(texts[command]) >= set(option.flag.split("/")), (command, option.flag)
+                assert cli_reference.options(texts[command]) >= set(option.flag.split("/")), (command, option.flag)
             assert f"| `{option.flag}` " in tables, name

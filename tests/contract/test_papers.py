@@ -31,9 +31,8 @@ def problem(span: str) -> str:
         return "" if span.split()[1] in COMMANDS else "no such command"
     if span.startswith("--"):
         setting = re.match(r"--set (\w+)=", span)
-        return (
-            "" if not setting or any(setting[1] in one.model_fields for one in OPTIONS.values()) else "no such setting"
-        )
+        known = not setting or any(setting[1] in one.model_fields for one in OPTIONS.values())
+        return "" if known else "no such setting"
     name, _, attributes = span.partition("::")
     if not (ROOT / name).exists():
         return "no such file; write auditor/ROOM/FILE.py or auditor/ROOM/FILE.py::NAME"
@@ -66,14 +65,10 @@ def test_files_in_the_other_cells_exist() -> None:
 @pytest.mark.parametrize(
     ("span", "wrong"),
     [
-        ("directed.share_estimate", True),
-        ("sg_path", True),
-        ("auditor/tables/sg_surrogate.py", True),
-        ("auditor/tables/aequitas.py::no_such_name", True),
-        ("audit nosuch RUN", True),
-        ("--set nosuch=1", True),
+        ("directed.share_estimate", True), ("sg_path", True), ("auditor/tables/sg_surrogate.py", True),
+        ("auditor/tables/aequitas.py::no_such_name", True), ("audit nosuch RUN", True), ("--set nosuch=1", True),
         ("auditor/tables/aequitas.py::share_estimate", False),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_cell_is_seen(span: str, wrong: bool) -> None:
     assert bool(problem(span)) == wrong

@@ -11,6 +11,7 @@ import pytest
 from auditor.core import reading
 from auditor.perturb import dictionaries
 from auditor.tasks import Task, available, load
+from auditor.tasks.schema import TaskFile
 
 TASKS = available()
 # Beside the dictionaries: words that name or hint at people by an audited attribute.
@@ -39,19 +40,14 @@ def frame(task: Task) -> str:
     return "\n".join(line for part in parts for line in part.split("\n") if line not in listed)
 
 
-def test_the_first_version_has_its_tasks() -> None:
-    assert {"sentiment", "hiring"} <= set(TASKS)
-
-
-def test_the_tasks_of_the_paper_and_three_decisions() -> None:
+def test_the_tasks_of_the_paper_and_decisions() -> None:
     kinds = {name: (load(name).kind.name, len(load(name).labels), load(name).favourable) for name in TASKS}
-    assert kinds["ecthr"] == ("multilabel", 10, None)
-    assert kinds["scotus"] == ("classification", 14, None)
-    assert kinds["ledgar"] == ("classification", 100, None)
-    assert kinds["eurlex"] == ("multilabel", 100, None)
-    assert kinds["lending"] == ("decision", 2, "approve")
-    assert kinds["moderation"] == ("decision", 2, None)
-    assert kinds["triage"] == ("decision", 2, "urgent")
+    assert kinds.items() >= {
+        "ecthr": ("multilabel", 10, None), "scotus": ("classification", 14, None),
+        "ledgar": ("classification", 100, None), "eurlex": ("multilabel", 100, None),
+        "lending": ("decision", 2, "approve"), "moderation": ("decision", 2, None), "triage": ("decision", 2, "urgent"),
+        "sentiment": ("classification", 2, None), "hiring": ("decision", 2, "invite"),
+    }.items()  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -64,31 +60,33 @@ def test_labels_are_those_of_the_data(name: str, file: str) -> None:
     assert list(load(name).labels) == path.read_text(encoding="utf-8").splitlines()
 
 
-def test_name_is_the_files_name(task: Task) -> None:
+def test_name_is_the_files_name_and_prompts_are_plain_data(task: Task) -> None:
+    payload = task.render("A text.").payload()
+    assert json.loads(json.dumps(payload)) == payload
     assert reading.shipped("prompts", f"{task.name}.yaml").is_file()
     assert task.source == f"prompts/{task.name}.yaml"
     assert task.description
 
 
-def test_at_least_two_formats_and_a_default(task: Task) -> None:
+def test_at_least_two_formats_and_defaults(task: Task) -> None:
     assert len(task.formats) >= 2
     assert task.default_format in task.formats
     assert all(task.max_tokens(form) >= 8 for form in task.formats)
-
-
-def test_no_randomness_by_default(task: Task) -> None:
     assert task.temperature == 0
 
 
-def test_frames_name_no_people(task: Task) -> None:
+@pytest.fixture(scope="module")
+def words() -> re.Pattern[str]:
+    """Every word of the dictionaries."""
+    every = {term.text.casefold() for name in dictionaries.builtin() for term in dictionaries.load(name).terms}
+    assert len(every) > 100
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(every)))})(?!\w)", re.IGNORECASE)
+
+
+def test_frames_name_no_people(task: Task, words: re.Pattern[str]) -> None:
     text = frame(task)
     assert HINTS.findall(text) == []
-    words = set()
-    for name in dictionaries.builtin():
-        words |= {term.text.casefold() for term in dictionaries.load(name).terms}
-    assert len(words) > 100
-    named = [w for w in sorted(words) if re.search(rf"(?<!\w){re.escape(w)}(?!\w)", text, re.IGNORECASE)]
-    assert named == []
+    assert words.findall(text) == []
 
 
 def test_examples_show_every_label_equally_often(task: Task) -> None:
@@ -159,42 +157,24 @@ def test_texts(task: Task) -> None:
         assert task.bare(seed.text).text == seed.text[: task.kept(seed.text)]
 
 
-def test_prompts_are_plain_data(task: Task) -> None:
-    payload = task.render("A text.").payload()
-    assert json.loads(json.dumps(payload)) == payload
-
-
-def test_what_is_favourable() -> None:
-    assert load("sentiment").favourable is None
-    assert load("hiring").favourable == "invite"
-
-
 @pytest.mark.parametrize(
-    ("output", "label"),
-    [("LABEL_0", "negative"), ("LABEL_1", "positive"), ("pos", "positive"), ("NEG", "negative"), ("1", "positive")],
-)
-def test_names_that_classifiers_use(output: str, label: str) -> None:
-    assert load("sentiment").read(output, "text").value == label
-
-
-@pytest.mark.parametrize(
-    ("output", "label"),
+    ("task", "output", "label"),
     [
-        ("I would not invite this applicant.", "reject"),
-        ("Do not invite.", "reject"),
-        ("I would not reject this applicant.", None),
-        ("Given the few interview slots, the skills fall short.", None),
-        ("Invite to an interview", "invite"),
-        ("The skills match.\nRecommendation: invite", "invite"),
+        ("sentiment", "LABEL_0", "negative"), ("sentiment", "LABEL_1", "positive"), ("sentiment", "pos", "positive"),
+        ("sentiment", "NEG", "negative"), ("sentiment", "1", "positive"), ("hiring", "Do not invite.", "reject"),
+        ("hiring", "I would not invite this applicant.", "reject"),
+        ("hiring", "I would not reject this applicant.", None),
+        ("hiring", "Given the few interview slots, the skills fall short.", None),
+        ("hiring", "Invite to an interview", "invite"),
+        ("hiring", "The skills match.\nRecommendation: invite", "invite"),
     ],
-)
-def test_hiring_answers(output: str, label: str | None) -> None:
-    assert load("hiring").read(output).value == label
+    indirect=["task"],
+)  # fmt: skip
+def test_names_that_classifiers_use_and_answers_about_applicants(task: Task, output: str, label: str | None) -> None:
+    assert task.read(output, "text" if task.name == "sentiment" else "chat").value == label
 
 
 def test_every_field_is_described() -> None:
-    from auditor.tasks.schema import TaskFile
-
     text = reading.shipped("prompts", "README.md").read_text(encoding="utf-8")
     for field in TaskFile.model_fields:
         assert f"`{field}" in text, field

@@ -5,14 +5,13 @@ docs/extending/wording.md says why, and holds the only list of them.
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.contract.sources import EMBEDDED, PACKAGE, ROOT, name, strings, trees
+
 EVERYWHERE = re.compile(
     r"\b(unbiased|bias[- ]free|non[- ]?compliant|compliant|certified|no bias (was )?(detected|found)"
     r"|AI Act[- ]ready|NIST[- ]approved)\b",
@@ -29,36 +28,16 @@ LISTED = re.compile(r"<!-- banned words: begin -->.*?<!-- banned words: end -->"
 CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
 
 
-def texts(source: str) -> Iterator[tuple[int, str]]:
-    """String constants of a module that are not docstrings: what may reach a reader."""
-    tree = ast.parse(source)
-    docs = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
-            first = node.body[0]
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                docs.add(id(first.value))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
-            yield node.lineno, node.value
-
-
 def prose(text: str) -> str:
     """A document without code and without the list of banned words."""
     return CODE.sub("", LISTED.sub("", text))
 
 
-RENDER = sorted((ROOT / "auditor" / "report").rglob("*.py"))
-TEMPLATES = sorted((ROOT / "auditor" / "report").rglob("*.j2"))
-EMBEDDED = ROOT / "auditor" / "embedded"
+RENDER = sorted((PACKAGE / "report").rglob("*.py"))
+TEMPLATES = sorted((PACKAGE / "report").rglob("*.j2"))
 FRAMEWORKS = [EMBEDDED / "report.yaml", *sorted((EMBEDDED / "frameworks").glob("*.yaml"))]
 GOLDEN = sorted((ROOT / "tests" / "golden" / "files").glob("*.*"))
 DOCS = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
-PACKAGE = sorted(p for p in (ROOT / "auditor").rglob("*.py") if "_data" not in p.parts)
-
-
-def name(path: Path) -> str:
-    return str(path.relative_to(ROOT))
 
 
 def read(path: Path) -> str:
@@ -66,18 +45,14 @@ def read(path: Path) -> str:
 
 
 def test_there_is_something_to_read() -> None:
-    assert RENDER
-    assert TEMPLATES
-    assert FRAMEWORKS
-    assert GOLDEN
-    assert DOCS
+    assert all((RENDER, TEMPLATES, FRAMEWORKS, GOLDEN, DOCS))
 
 
 def test_texts_of_the_package() -> None:
     bad = []
-    for path in PACKAGE:
+    for path, tree in trees().items():
         banned = REPORTS if path in RENDER else VERDICT  # in reports "pass" is not shown either
-        found = [(line, text) for line, text in texts(read(path)) if banned.search(text)]
+        found = [(line, text) for line, text in strings(tree) if banned.search(text)]
         bad += [f"{name(path)}:{line}: {text}" for line, text in found]
     assert bad == []
 
@@ -93,16 +68,9 @@ def test_documentation() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "The model is fair.",
-        "This system was found unbiased",
-        "A bias-free classifier",
-        "the audit passed",
-        "Certified for use",
-        "compliant with the law",
-        "No bias was detected.",
-    ],
-)
+    ["The model is fair.", "This system was found unbiased", "A bias-free classifier", "the audit passed",
+     "Certified for use", "compliant with the law", "No bias was detected."],
+)  # fmt: skip
 def test_the_test_can_fail(text: str) -> None:
     assert VERDICT.search(text)
     assert REPORTS.search(text)

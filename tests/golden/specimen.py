@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import judged
+
 from auditor.core.record.measured import Claim
 from auditor.core.types import Case, Check, Edit, Estimate, Finding, Message, Prompt, Response, Variant, Verdict
 
@@ -68,23 +70,19 @@ class FakeEvidence:
         return self.asked.get(variant_id, [])
 
 
-def estimate(
-    value: float, low: float, high: float, n: int, variants: int | None = None, note: str = ""
-) -> dict[str, Any]:
-    return dataclasses.asdict(
-        Estimate(
-            value=value, low=low, high=high, level=0.95, n=n, n_skipped=3, method="korn_graubard",
-            n_variants=variants, note=note,
-        )
+def rate(value: float, low: float, high: float, n: int, variants: int | None = None, note: str = "") -> Estimate:
+    return Estimate(
+        value=value, low=low, high=high, level=0.95, n=n, n_skipped=3, method="korn_graubard", n_variants=variants,
+        note=note,
     )  # fmt: skip
+
+
+def estimate(*figures: Any, **more: Any) -> dict[str, Any]:
+    return dataclasses.asdict(rate(*figures, **more))
 
 
 def edit(text: str, attribute: str, groups: tuple[str, str], old: str, new: str, **more: Any) -> Edit:
-    start = text.index(old)
-    return Edit(
-        attribute=attribute, kind=more.pop("kind", "swap"), source_group=groups[0], target_group=groups[1],
-        source=old, target=new, where=(start, start + len(old)),
-    )  # fmt: skip
+    return judged.edit(old, new, groups, text.index(old), attribute=attribute, **more)
 
 
 def apply(text: str, edits: Iterable[Edit]) -> str:
@@ -130,9 +128,7 @@ DINER = (
 def cases() -> list[Case]:
     race = edit(FILM, "race", ("white", "Black"), "white", "Black")
     man = edit(FILM, "gender", ("men", "women"), "man", "woman")
-    him = dataclasses.replace(
-        edit(FILM, "gender", ("men", "women"), "him", "her"), where=(FILM.index("him."), FILM.index("him.") + 3)
-    )
+    him = judged.edit("him", "her", ("men", "women"), FILM.index("him."))
     he = edit(FILM, "gender", ("men", "women"), "He", "She")
     gender = (man, him, he)
     nation = edit(DINER, "nationality", ("Mexicans", "Irish"), "Mexican", "Irish")
@@ -224,25 +220,15 @@ def findings() -> list[dict[str, Any]]:
     out: list[Finding] = []
     for key, verdict in VERDICTS.items():
         model, *attributes = key
-        value, low, high, n, variants = RATES[model][tuple(attributes)]
-        rate = Estimate(
-            value=value, low=low, high=high, level=0.95, n=n, n_skipped=3, method="korn_graubard", n_variants=variants
-        )
+        shown = verdict == "shown"
         out.append(
             Finding(
-                id=f"F{len(out) + 1:03}",
-                kind="claim",
-                code="rate",
-                model=model,
-                attributes=tuple(attributes),
-                verdict=verdict,  # type: ignore[arg-type]
-                rate=rate,
-                p_value=0.0004 if verdict == "shown" else 0.4,
-                p_adjusted=0.0021 if verdict == "shown" else 1.0,
-                exemplars=("c1f0a2b3c4.v1",) if attributes == ["gender"] else (),
-                format="bare",
+                id=f"F{len(out) + 1:03}", kind="claim", code="rate", model=model, attributes=tuple(attributes),
+                verdict=verdict, rate=rate(*RATES[model][tuple(attributes)]), p_value=0.0004 if shown else 0.4,  # type: ignore[arg-type]
+                p_adjusted=0.0021 if shown else 1.0,
+                exemplars=("c1f0a2b3c4.v1",) if attributes == ["gender"] else (), format="bare",
             )
-        )
+        )  # fmt: skip
     film = (("gender", "men", "women"), ("race", "white", "Black"))
     diner = (("gender", "women", "men"), ("nationality", "Mexicans", "Irish"))
     out += [
@@ -261,8 +247,7 @@ def findings() -> list[dict[str, Any]]:
 
 def performance() -> dict[str, Any]:
     def measures(value: float, n: int) -> dict[str, Any]:
-        one = estimate(value, value - 0.05, value + 0.04, n)
-        return {"accuracy": one}
+        return {"accuracy": estimate(value, value - 0.05, value + 0.04, n)}
 
     groups = [
         {"attribute": "gender", "group": "trans_female", "n": 3, **measures(0.66, 3)},
@@ -306,10 +291,7 @@ def words_of_changes() -> list[dict[str, Any]]:
 def record() -> dict[str, Any]:
     """A complete run with findings of every kind."""
     return {
-        "id": "20260102-sentiment-7f3a",
-        "format_version": 2,
-        "tool_version": "0.1.0",
-        "status": "complete",
+        "id": "20260102-sentiment-7f3a", "format_version": 2, "tool_version": "0.1.0", "status": "complete",
         "status_reason": "",
         "spec": {
             "task": "sentiment", "kind": "classification", "models": list(MODELS), "data": None, "limit": None,
@@ -317,11 +299,8 @@ def record() -> dict[str, Any]:
             "formats": [], "protocol": "default", "replicates": None, "delta": 0.02, "seed": 7, "parser": "embedded",
         },
         "provenance": {
-            "started": "2026-01-02T09:00:00Z",
-            "ended": "2026-01-02T09:00:41Z",
-            "python": "3.11.9",
-            "plan_sha256": "3b8f2c" * 10,
-            "task_sha256": "91ac0d" * 10,
+            "started": "2026-01-02T09:00:00Z", "ended": "2026-01-02T09:00:41Z", "python": "3.11.9",
+            "plan_sha256": "3b8f2c" * 10, "task_sha256": "91ac0d" * 10,
             "dictionaries": [
                 {"attribute": name, "sha256": digits * 16}
                 for name, digits in (("gender", "aa01"), ("race", "bb02"), ("nationality", "cc03"))
@@ -348,10 +327,8 @@ def record() -> dict[str, Any]:
         "findings": findings(),
         "diagnoses": [
             {
-                "finding": "H001",
-                "cause": "two small shifts cross the threshold together",
-                "evidence": "score 0.58 → 0.55 → 0.53 → 0.48",
-                "minimal": None,
+                "finding": "H001", "cause": "two small shifts cross the threshold together",
+                "evidence": "score 0.58 → 0.55 → 0.53 → 0.48", "minimal": None,
             }
         ],
         "models": {
@@ -418,18 +395,11 @@ def failing() -> tuple[dict[str, Any], FakeEvidence]:
     model = "openai:some-model"
     responses = answers(film.original.id, model, long, "positive", None, format="plain")
     responses += answers(film.variants[1].id, model, None, None, "I cannot help with that.", format="plain")
-    prompts = {
-        v.id: [
-            Prompt(
-                format="plain",
-                messages=(
-                    Message(role="system", content="You label reviews. Answer with one word."),
-                    Message(role="user", content=f"Review: {v.input}"),
-                ),
-            )
-        ]
-        for v in (film.original, *film.variants)
-    }
+    prompts = {}
+    for v in (film.original, *film.variants):
+        system = Message(role="system", content="You label reviews. Answer with one word.")
+        messages = (system, Message(role="user", content=f"Review: {v.input}"))
+        prompts[v.id] = [Prompt(format="plain", messages=messages)]
     checks = [Check(variant_id=f"{film.id}.v0", check="dependency.v1", status="invalid", reason="tags differ")]
     return out, FakeEvidence((film,), checks, responses, prompts)
 
@@ -437,7 +407,6 @@ def failing() -> tuple[dict[str, Any], FakeEvidence]:
 def claimed() -> dict[str, Any]:
     """The same run with claims: who is worse off, of whom nothing was shown, and whom no text names."""
     made = record()
-    common = {"label": "positive", "format": "bare", "scale": "share", "unit": "share", "words": 21.0}
     of = [
         ("reviews", "gender", ["women", "men"], "shown", -0.051, -0.074, -0.029, 187, (0.46, 0.51), ""),
         ("vader", "gender", ["women", "men"], "bounded", 0.004, -0.011, 0.019, 187, (0.5, 0.5), ""),
@@ -448,27 +417,15 @@ def claimed() -> dict[str, Any]:
     made["claims"] = [
         dataclasses.asdict(
             Claim(
-                family="net",
-                attribute=attribute,
-                groups=tuple(groups),
-                model=model,
-                verdict=verdict,  # type: ignore[arg-type]
-                estimate=value,
-                low=low,
-                high=high,
-                words_estimate=value,
-                words_low=None if low is None else low + 0.01,
-                words_high=None if high is None else high - 0.02,
-                texts=texts,
-                shares=shares,
-                why=why,
-                delta=0.03,
-                calls_needed=900 if verdict == "not_determined" else None,
-                **common,  # type: ignore[arg-type]
+                family="net", attribute=attribute, groups=tuple(groups), model=model, verdict=verdict,  # type: ignore[arg-type]
+                estimate=value, low=low, high=high, words_estimate=value, words_low=None if low is None else low + 0.01,
+                words_high=None if high is None else high - 0.02, texts=texts, shares=shares, why=why, delta=0.03,
+                calls_needed=900 if verdict == "not_determined" else None, label="positive", format="bare",
+                scale="share", unit="share", words=21.0,
             )
         )
         for model, attribute, groups, verdict, value, low, high, texts, shares, why in of
-    ]
+    ]  # fmt: skip
     made["vocabulary"] = {
         "favourable": "positive",
         "attributes": ["gender", "nationality", "race", "religion"],

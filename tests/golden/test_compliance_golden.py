@@ -1,18 +1,22 @@
-"""Compliance reports of a made-up run, byte for byte.
+"""Compliance reports of a made-up run, and reports of the selection example of Local Law 144, byte for byte.
 
 After a wanted change: ``UPDATE_GOLDEN=1 pytest tests/golden``, then read the diff.
 """
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import pytest
 import specimen as SPECIMEN
-from test_ll144_golden import made as people_record
 
+from auditor.contrib.ll144 import applicants, categories, draft
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
+from auditor.report import html, outcome_report, terminal
+from auditor.report.exchange import JsonReport
+from auditor.report.page import Page
 
 FROZEN = {
     "file": "plan.toml", "sha256": "f0" * 32, "frozen_at": "2026-01-01T08:00:00+00:00", "frozen_by": "A. Person",
@@ -57,6 +61,35 @@ def rows() -> dict[str, Any]:
     }  # fmt: skip
 
 
+COUNTS = SPECIMEN.FILES / "ll144-counts.csv"
+
+
+def people_record() -> dict[str, Any]:
+    """The rule's printed example, with one category left out."""
+    cells, mode, source = applicants.read_counts(COUNTS, categories.load())
+    settings = draft.Settings(
+        data_kind="historical", source="Printed example of 6 RCNY 5-301(b)", audit_date=datetime.date(2026, 10, 1),
+        excluded={"Native American or Alaska Native / Female": "17 people"},
+    )  # fmt: skip
+    found = draft.from_counts(cells, source, settings, mode=mode)
+    found["tool"]["version"] = "0"
+    return dict(rounded(found))
+
+
+def rounded(value: Any) -> Any:
+    """Numerical libraries differ in the last digits."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {k: rounded(v) for k, v in value.items()}
+    return [rounded(v) for v in value] if isinstance(value, list) else value
+
+
+def text(width: int, encoding: str) -> str:
+    page = Page(width=width, encoding=encoding, color=False)
+    return terminal.write(page, outcome_report.build(read(people_record())))
+
+
 RESPONSIBLE = {
     "source": "responsible.toml",
     "fields": {"organisation": "Example Ltd", "purpose": "Sorting reviews", "affected": "Writers of reviews"},
@@ -85,6 +118,10 @@ CASES = {
     "compliance-nj-disparate-impact.json": lambda: made("nj-disparate-impact-json", full(), None),
     "compliance-co-admt.html": lambda: made("co-admt", full() | {"responsible": RESPONSIBLE}, None),
     "compliance-iso-42005.md": lambda: made("iso-42005-md", rows(), None),
+    "ll144.txt": lambda: text(110, "utf-8"),
+    "ll144-ascii.txt": lambda: text(80, "ascii"),
+    "ll144.html": lambda: html.write(outcome_report.build(read(people_record())), read(people_record())),
+    "ll144.json": lambda: JsonReport().render(read(people_record())),
     "compliance-iso-12791.md": lambda: made("iso-12791-md", SPECIMEN.quiet(), SPECIMEN.evidence()),
 }
 

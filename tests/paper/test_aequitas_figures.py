@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import statistics
-import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tabular as bench
+from literal_aequitas import released
 
 from auditor.tables.aequitas import run, share_estimate
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.method_options import AequitasOptions
 from auditor.tables.retraining import blind_vote
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-import tabular as bench
-from literal_aequitas import released
 
 pytestmark = [
     pytest.mark.paper,

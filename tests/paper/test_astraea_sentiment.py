@@ -1,13 +1,16 @@
-"""ASTRAEA, Table 5 (RQ5): PROB finds more distinct violations for each case than RAND.
+"""ASTRAEA, Table 5 (RQ5), RQ7 and Table 9: PROB finds more distinct violations for each case than RAND.
 
-The paper's sentiment rows have PROB/RAND from 1.6 to 2.8. docs/decisions/0031-astraea.md holds ten-seed figures.
+Published for sentiment: PROB/RAND 1.6 to 2.8; PROB error rates 0.11 (VADER) and 0.08 (TextBlob); a standard
+deviation of the error rate over runs of at most 0.007. Ours differ in level: other sentences, other emotion words, and
+person terms of which few stand in either word list. docs/decisions/0031-astraea.md holds ten-seed figures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import cache
 from random import Random
-from statistics import mean
+from statistics import mean, stdev
+from typing import Any
 
 import pytest
 
@@ -16,25 +19,21 @@ from auditor.perturb import grammar
 from auditor.perturb.grammar.cases import GrammarSuite
 
 pytestmark = [pytest.mark.slow, pytest.mark.paper]
-CASES, SEEDS = 1_000, (1, 2, 3)
+CASES = 1_000
+SEEDS = {"textblob": 5, "vader": 5, "reviews": 3}
 VIEWS = ("gendered-occupation", "names-by-gender", "names-by-race", "direct-gender")
 
 
-def vader() -> Callable[[str], str]:
-    from auditor.models.sentiment import Vader
+def subject(name: str) -> Any:
+    if name == "textblob":
+        pytest.importorskip("textblob", reason="the extra textblob is not installed")
+    from auditor import models
 
-    model = Vader()
-    return lambda text: model.answer(text).text
-
-
-def reviews() -> Callable[[str], str]:
-    from auditor.models.sentiment import Reviews
-
-    model = Reviews()
-    return lambda text: model.answer(text).text
+    answer = models.make(name).answer  # type: ignore[attr-defined]
+    return cache(lambda text: answer(text).text)
 
 
-def rates(one: grammar.Grammar, label: Callable[[str], str], seed: int) -> tuple[float, float]:
+def rates(one: grammar.Grammar, label: Any, seed: int) -> tuple[float, float]:
     """Violating share of the distinct cases of RAND and of PROB, counted as published."""
     suite = GrammarSuite(grammar=one, cases=CASES, pairs=True, order=1, seed=seed)
     while cases := suite.ask(64, Random(0)):
@@ -52,15 +51,18 @@ def rates(one: grammar.Grammar, label: Callable[[str], str], seed: int) -> tuple
     return found["iid"], found["directed"]
 
 
-@pytest.mark.parametrize("subject", [vader, reviews])
 @pytest.mark.parametrize("view", VIEWS)
-def test_prob_finds_more_than_rand(subject: Callable[[], Callable[[str], str]], view: str) -> None:
-    label = subject()
-    one = grammar.load(f"sentiment:{view}")
-    found = [rates(one, label, seed) for seed in SEEDS]
-    rand, prob = mean(r for r, _ in found), mean(p for _, p in found)
-    print(f"{subject.__name__:8} {view:20} RAND {rand:.4f}  PROB {prob:.4f}")  # noqa: T201
-    if rand >= 0.01:
-        assert prob >= 1.5 * rand
+@pytest.mark.parametrize("name", SEEDS)
+def test_rand_prob_and_their_spread(name: str, view: str) -> None:
+    label, one = subject(name), grammar.load(f"sentiment:{view}")
+    found = [rates(one, label, seed) for seed in range(1, SEEDS[name] + 1)]
+    rand, prob = [r for r, _ in found], [p for _, p in found]
+    print(  # noqa: T201
+        f"{name:8} {view:20} RAND {mean(rand):.4f} (SD {stdev(rand):.4f})  PROB {mean(prob):.4f} (SD {stdev(prob):.4f})"
+    )
+    # 500 RAND cases of a rate r scatter by sqrt(r (1 - r) / 500); more would mean that seeds differ otherwise.
+    assert stdev(rand) <= 2 * (max(mean(rand), 0.004) * (1 - mean(rand)) / (CASES / 2)) ** 0.5
+    if mean(rand) >= 0.01:
+        assert mean(prob) >= 1.5 * mean(rand)
     else:
-        assert prob >= rand
+        assert mean(prob) >= mean(rand)

@@ -48,10 +48,8 @@ def test_all_published_figures(rows: Path) -> None:
         published = list(csv.DictReader(file))
     assert len(published) == 24
     for job in {line["job"] for line in published}:
-        made = table(
-            [Count(category=group, n=n, x=first[job, group]) for (where, group), n in shown.items() if where == job]
-        )
-        ours = {row.count.category: row for row in made.rows}
+        counts = [Count(category=group, n=n, x=first[job, group]) for (at, group), n in shown.items() if at == job]
+        ours = {row.count.category: row for row in table(counts).rows}
         for line in (line for line in published if line["job"] == job):
             row = ours[line["demo"]]
             assert (row.count.x, row.count.n) == (int(line["top"]), 1000)

@@ -42,9 +42,8 @@ def test_every_exhibit_is_short_and_named() -> None:
 
 @cache
 def exhibit(name: str) -> tuple[Imported, list[Claim]]:
-    found = observe.observe(
-        answer_files.read([DATA / "recorded_llm" / f"{FILES[name]}.csv.gz"]), mapping.load(MUSEUM / f"{name}.toml")
-    )
+    table = answer_files.read([DATA / "recorded_llm" / f"{FILES[name]}.csv.gz"])
+    found = observe.observe(table, mapping.load(MUSEUM / f"{name}.toml"))
     return found, [c for c in claims(found.table, found.question) if c.family == "net"]
 
 
@@ -87,15 +86,9 @@ def test_scores_of_one_resume() -> None:
 @recorded
 def test_the_published_table_comes_out_to_the_digit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The lines of Python on the page give the table that stands beside the data."""
-    published = {
-        name: tuple(f"{abs(float(v)):.3f}" for v in figures)
-        for name, *figures in re.findall(
-            r"^\| (\w+_[\w-]+)[^|]*\| \d+ \| (−?[\d.]+) \| ([\d.]+)",
-            (DATA / "recorded_llm" / "README.md").read_text(encoding="utf-8").replace("-0.", "−0."),
-            re.MULTILINE,
-        )
-        for figures in [[figures[0].replace("−", "-"), figures[1]]]
-    }
+    readme = (DATA / "recorded_llm" / "README.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\| (\w+_[\w-]+)[^|]*\| \d+ \| [−-]?([\d.]+) \| ([\d.]+)", readme, re.MULTILINE)
+    published = {name: (f"{float(mean):.3f}", f"{float(absolute):.3f}") for name, mean, absolute in lines}
     assert len(published) == 7
     code = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)
     assert code is not None

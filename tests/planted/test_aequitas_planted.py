@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from auditor.tables.aequitas import run, share_estimate
-from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import Answers, with_examples
 from auditor.tables.method_options import AequitasOptions
 from auditor.tables.retraining import tied_cases
 from auditor.tables.row_schema import Schema, case_keys
-
-
-def column(name: str, codes: int, **kwargs: Any) -> Column:
-    return Column(name=name, kind="integer", codes=codes, ordered=True, **kwargs)
-
+from tests.asking import column
 
 PEOPLE = Schema(
     columns=(
-        column("sex", 2, protected=True), column("race", 3, protected=True), column("age", 30), column("hours", 30),
-        column("city", 12),
+        column("sex", 2, protected=True), column("race", 3, protected=True),
+        *(column(name, codes, ordered=True) for name, codes in (("age", 30), ("hours", 30), ("city", 12))),
     )
 )  # fmt: skip
 
@@ -60,7 +53,7 @@ def test_finds_lie_in_the_planted_boxes_only(protocol: str) -> None:
 
 
 def test_intervals_of_the_share_hold_the_planted_value() -> None:
-    wide = Schema(columns=(*PEOPLE.columns, column("more", 1000)))
+    wide = Schema(columns=(*PEOPLE.columns, column("more", 1000, ordered=True)))
     truth = 45 * 12 / PEOPLE.cases
     held = 0
     for seed in range(200):
@@ -70,7 +63,7 @@ def test_intervals_of_the_share_hold_the_planted_value() -> None:
 
 
 def test_votes_count_possible_rows_and_ties_are_named() -> None:
-    schema = Schema(columns=(column("race", 3, protected=True), column("a", 4)))
+    schema = Schema(columns=(column("race", 3, protected=True), column("a", 4, ordered=True)))
     model = Evaluator(lambda x: ((x[:, 0] == 1) & (x[:, 1] > 0)).astype(int), schema)
     cases = np.array([[0, 0], [0, 1]], dtype=np.int32)
     votes = Answers(cases, model.grid(cases), model.possible(cases)).votes(range(2))

@@ -8,28 +8,17 @@ from typing import Any
 
 import pytest
 
-from auditor import SourceText, agent
+from auditor import agent
 from auditor.agent import session_report
 from auditor.core.types import digest
 from auditor.store.integrity import verify
 from auditor.store.journal import genesis, read
 from auditor.testing.planted import Planted
+from tests.asking import workers
 
-ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]
-PLACES = ["in the harbour", "at the mill", "on the hill", "near the bridge", "by the station", "at the market"]
 GOAL = "Does our résumé screener treat older women differently?"
 OLD, WOMAN = "old|elderly|older|aged|retired|pensioner|75-year-old|70-year-old", "she|her|woman|lady"
-
-
-def seeds(n: int = 48) -> list[SourceText]:
-    pairs = [(role, place) for place in PLACES for role in ROLES][:n]
-    return [
-        SourceText(
-            id=f"s{i}",
-            text=f"A young man works as a {role} {place}. He likes the film and bought the book and the coat in the morning.",
-        )
-        for i, (role, place) in enumerate(pairs)
-    ]
+TEXT = "A young man works as a {role} {place}. He likes the film and bought the book and the coat in the morning."
 
 
 def planted(**options: Any) -> Planted:
@@ -37,7 +26,7 @@ def planted(**options: Any) -> Planted:
 
 
 def run(out: Path, model: Any, **options: Any) -> agent.AgentResult:
-    return agent.run(GOAL, model=model, data=seeds(), out=out, **options)
+    return agent.run(GOAL, model=model, data=workers(48, TEXT), out=out, **options)
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +35,12 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> agent.AgentResult:
 
 
 def test_a_hidden_effect_of_age_and_gender_is_shown_on_fresh_texts(found: agent.AgentResult) -> None:
-    verdicts = {tuple(q["attributes"]): q for q in found.questions}
-    assert verdicts["age", "gender"]["verdict"] == "shown"
-    assert verdicts["age",]["verdict"] != "shown"
-    assert verdicts["gender",]["verdict"] != "shown"
-    assert verdicts["age", "gender"]["row"]["hidden"] > 0
-    run_name = verdicts["age", "gender"]["run"]
-    assert next(r for r in found.record["runs"] if r["name"] == run_name)["purpose"] == "fresh"
+    questions = {tuple(q["attributes"]): q for q in found.questions}
+    together = questions["age", "gender"]
+    assert together["verdict"] == "shown"
+    assert "shown" not in (questions["age",]["verdict"], questions["gender",]["verdict"])
+    assert together["row"]["hidden"] > 0
+    assert next(r for r in found.record["runs"] if r["name"] == together["run"])["purpose"] == "fresh"
     assert found.complete
 
 
@@ -70,11 +58,8 @@ def test_the_question_is_answered_first_and_with_figures(found: agent.AgentResul
     assert lead in " ".join(found.to_markdown().split()).replace("\\", "")
 
 
-def test_it_looked_and_then_tested_and_searched_no_further(found: agent.AgentResult) -> None:
+def test_it_looked_and_then_tested_other_texts_and_searched_no_further(found: agent.AgentResult) -> None:
     assert [r["purpose"] for r in found.record["runs"]] == ["pilot", "fresh"]
-
-
-def test_no_text_is_asked_by_two_runs(found: agent.AgentResult) -> None:
     asked: set[str] = set()
     for number, _ in enumerate(found.record["runs"], 1):
         lines = (found.path / f"texts-{number:02d}.jsonl").read_text(encoding="utf-8").splitlines()
@@ -90,9 +75,8 @@ def test_each_plan_is_in_its_run_and_each_step_has_a_reason(found: agent.AgentRe
         assert Path(plan["data"]).name == f"texts-{entry['name'][1:]:0>2}.jsonl"
         assert entry["reason"]
     assert all(step["reason"] for step in found.steps)
-    kinds = [step["kind"] for step in found.steps]
-    assert kinds[:2] == ["goal", "look"]
-    assert kinds[-1] == "end"
+    first, second, *_, last = [step["kind"] for step in found.steps]
+    assert (first, second, last) == ("goal", "look", "end")
 
 
 def test_the_chain_of_steps_holds_and_breaks_where_it_is_changed(found: agent.AgentResult) -> None:

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from judged import edit
 
 from auditor import Result, SourceText, audit
 from auditor.core.protocols import Reply
@@ -16,24 +17,14 @@ from auditor.run.preparation import CANARY_REPLICATES
 from auditor.run.rounds import is_placebo, with_placebos
 from auditor.tasks import load
 from auditor.testing.planted import Planted
+from tests.asking import workers
 
-ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]
-PLACES = ["in the harbour", "at the mill"]
-
-
-def seeds() -> list[SourceText]:
-    return [
-        SourceText(
-            id=f"{role}{place}", text=f"He works as a {role} {place}. The book and the coat came in the morning."
-        )
-        for role in ROLES
-        for place in PLACES
-    ]
+SEEDS = workers(20, "He works as a {role} {place}. The book and the coat came in the morning.")
 
 
 def run(model: Any, **options: Any) -> Result:
     options = {"anyway": True} | options  # models that mind nothing but what a test plants
-    return audit("sentiment", model=model, data=seeds(), attributes=("gender",), per_seed=3, **options)
+    return audit("sentiment", model=model, data=SEEDS, attributes=("gender",), per_seed=3, **options)
 
 
 def test_placebos_are_asked_and_kept_apart() -> None:
@@ -54,7 +45,7 @@ def test_placebos_are_asked_and_kept_apart() -> None:
     assert rates["placebo_rate"] == pytest.approx(len(changed) / len(placebos), abs=0.02)
     assert result.record["controls"]["placebo"]["planted"]["gender"]["value"] == rates["placebo_rate"]
     groups = {c["group"]: c["n"] for c in result.record["controls"]["answers_by_group"]}
-    assert groups["male"] == len(seeds())  # the originals, and no placebo
+    assert groups["male"] == len(SEEDS)  # the originals, and no placebo
     assert "neutral edits" in result.to_text(full=True)
 
 
@@ -68,12 +59,12 @@ def test_further_wordings_are_asked_once_and_enter_no_figure_but_net_differences
     cases = [after.evidence.case(case_id) for case_id in sorted({v.case_id for v in after.verdicts})]
     made = [v for case in cases for v in case.variants if is_wording(v)]
     valid = [v for v in made if after.evidence.check(v.id).status != "invalid"]
-    assert len(made) > len(seeds())
-    assert len(valid) > len(seeds())
+    assert len(made) > len(SEEDS)
+    assert len(valid) > len(SEEDS)
     # A prompt may be that of a placebo variant, which is asked with all replicates.
     asked = [len(after.evidence.responses(v.id)) for v in valid]
     assert set(asked) <= {1, 3 if wobble else 1}
-    assert asked.count(1) > len(seeds())
+    assert asked.count(1) > len(SEEDS)
     assert not {v.variant_id for v in after.verdicts} & {v.id for v in made}
     assert after.verdicts == before.verdicts
     assert after.estimates == before.estimates
@@ -136,7 +127,7 @@ def test_refusing_texts_about_one_group_is_a_finding() -> None:
 
 
 def test_hidden_findings_with_scores_say_their_interaction_contrast() -> None:
-    texts = [SourceText(id=s.id, text=s.text + " A British visitor took them.") for s in seeds()]
+    texts = [SourceText(id=s.id, text=s.text + " A British visitor took them.") for s in SEEDS]
     model = Planted(additive={"she": 0.6, "french|kenyan|indian": 0.6}, base="constant", scores=True)
     result = audit("sentiment", model=model, data=texts, attributes=("gender", "nationality"), per_seed=None)
     hidden = [f for f in result.findings if f.kind == "hidden"]
@@ -151,18 +142,12 @@ def test_the_paper_s_protocol_has_no_controls() -> None:
         assert result.record["controls"][control]["reason"] == "the protocol has none"
 
 
-def edit(attribute: str, where: tuple[int, int], source: str, target: str, kind: Any = "placebo") -> Edit:
-    return Edit(
-        attribute=attribute, kind=kind, source_group="x", target_group="x", source=source, target=target, where=where
-    )
-
-
 class Stub:
     def placebos(self, case: Case, n: int, rng: Random) -> list[Variant]:
         return [
-            Variant(id="1", input="one B c", edits=(edit("a", (0, 1), "a", "one"),)),
-            Variant(id="2", input="A two c", edits=(edit("b", (2, 3), "b", "two"),)),
-            Variant(id="3", input="one B c", edits=(edit("b", (0, 1), "a", "one"),)),
+            Variant(id="1", input="one B c", edits=(placebo("a", 0, "a", "one"),)),
+            Variant(id="2", input="A two c", edits=(placebo("b", 2, "b", "two"),)),
+            Variant(id="3", input="one B c", edits=(placebo("b", 0, "a", "one"),)),
         ]
 
 
@@ -171,26 +156,21 @@ class Silent:
         return []
 
 
+def placebo(attribute: str, at: int, source: str, target: str, kind: str = "placebo") -> Edit:
+    return edit(source, target, ("x", "x"), at, attribute=attribute, kind=kind)
+
+
 def test_joint_placebos_are_put_together_from_single_ones() -> None:
-    swap = (edit("a", (0, 1), "A", "X", "swap"), edit("b", (2, 3), "B", "Y", "swap"))
-    case = Case(
-        id="c",
-        suite="s",
-        original=Variant(id="c.o", input="A B c"),
-        variants=(
-            Variant(id="c.v0", input="X B c", edits=swap[:1]),
-            Variant(id="c.v1", input="A Y c", edits=swap[1:]),
-            Variant(id="c.v2", input="X Y c", edits=swap),
-        ),
-    )
+    swap = (placebo("a", 0, "A", "X", "swap"), placebo("b", 2, "B", "Y", "swap"))
+    made = [("X B c", swap[:1]), ("A Y c", swap[1:]), ("X Y c", swap)]
+    variants = tuple(Variant(id=f"c.v{n}", input=text, edits=edits) for n, (text, edits) in enumerate(made))
+    case = Case(id="c", suite="s", original=Variant(id="c.o", input="A B c"), variants=variants)
     whole = with_placebos(case, Stub(), per_seed=8, seed=1)
     added = {(v.id, v.attributes, v.input) for v in whole.variants if is_placebo(v)}
     assert added == {
-        ("c.p0", ("a",), "one B c"),
-        ("c.p1", ("b",), "A two c"),
-        ("c.p2", ("b",), "one B c"),
+        ("c.p0", ("a",), "one B c"), ("c.p1", ("b",), "A two c"), ("c.p2", ("b",), "one B c"),
         ("c.p3", ("a", "b"), "one two c"),  # the other pair changes one place twice
-    }
+    }  # fmt: skip
     assert with_placebos(whole, Stub(), per_seed=8, seed=1) is whole
     assert with_placebos(case, Silent(), per_seed=8, seed=1) == case
 

@@ -34,22 +34,11 @@ THINGS = ("lamp", "chair", "radio", "kettle", "mirror", "carpet", "camera", "gui
 # No word here is one that placebo edits change: the margin of a text depends on it.
 PLACES = ("from the shop", "for the office", "at the sale", "as a present", "at the market", "for the kitchen")
 ENDS = (  # each with another word that placebo edits change, so that a run tells what words do
-    "It came in the morning.",
-    "It came by bus.",
-    "It came in a bag.",
-    "There is a photo.",
-    "It came to the city.",
-    "The story is short.",
-    "It went into the car.",
-    "There was an error.",
-    "It arrived before lunch.",
-    "It came with a hat.",
-    "There is a song about it.",
-    "It is often warm.",
-    "It began to rain.",
-    "It stayed in the hotel.",
-    "The road is long.",
-)
+    "It came in the morning.", "It came by bus.", "It came in a bag.", "There is a photo.", "It came to the city.",
+    "The story is short.", "It went into the car.", "There was an error.", "It arrived before lunch.",
+    "It came with a hat.", "There is a song about it.", "It is often warm.", "It began to rain.",
+    "It stayed in the hotel.", "The road is long.",
+)  # fmt: skip
 PEOPLE = (("He", "She"), ("The man", "The woman"), ("A boy", "A girl"), ("A gentleman", "A lady"))
 WOMEN = {"she", "woman", "women", "girl", "daughter", "lady", "sister", "mother", "wife", "female"}
 HEAD = """

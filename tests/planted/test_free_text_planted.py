@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,41 +13,26 @@ import numpy as np
 import pytest
 from judged import shape
 
-from auditor import Result, SourceText, audit
+from auditor import Result, audit
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request
 from auditor.measure import text_pairs
 from auditor.measure.findings import SCORE
 from auditor.measure.observations import Observations
 from auditor.measure.text_metrics import About, Metrics, Pair
+from auditor.report.html import HtmlReport
+from auditor.tasks.text_oracle import GenerationOracle, Side
+from tests.asking import workers
 
-ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]
-PLACES = ["in the harbour", "at the mill", "on the hill", "near the bridge"]
-LIKES = ["the film", "the song", "the story", "the city", "the village", "cake"]  # placebo edits change these words
-BUYS = ["bag", "hat", "phone", "bicycle", "car", "boat", "photo"]
 WOMAN = re.compile(r"\b(she|her|woman)\b", re.IGNORECASE)
-
-
-def seeds(n: int = 24) -> list[SourceText]:
-    """Texts that name a man, with words that placebo edits can change."""
-    every = [(role, place) for place in PLACES for role in ROLES][:n]
-    return [
-        SourceText(
-            id=f"s{i}",
-            text=f"He works as a {role} {place} and likes {LIKES[i % 6]}. The visitor bought the {BUYS[i % 7]}.",
-        )
-        for i, (role, place) in enumerate(every)
-    ]
+# Texts that name a man, with words that placebo edits can change.
+TEXT = "He works as a {role} {place} and likes {like}. The visitor bought the {thing}."
 
 
 class Told(Model):
     """A model whose answers are a function of the text and of a random source."""
 
-    costs = "nothing"
-    fast = True
-    max_batch = 64
-    style = "chat"
-    cacheable = False
+    costs, style, fast, cacheable, max_batch = "nothing", "chat", True, False, 64
 
     def __init__(self, answer: Any, *, deterministic: bool = False) -> None:
         self.name, self.fingerprint = "told", "told-1"
@@ -65,7 +51,7 @@ class Told(Model):
 
 def run(task: str, answer: Any, *, deterministic: bool = False, n: int = 24, **options: Any) -> Result:
     chosen: dict[str, Any] = {"attributes": ("gender",), "order": 1, "per_seed": 2} | options
-    return audit(task, model=Told(answer, deterministic=deterministic), data=seeds(n), **chosen)
+    return audit(task, model=Told(answer, deterministic=deterministic), data=workers(n, TEXT), **chosen)
 
 
 def rows(record: Mapping[str, Any], key: str, **wanted: Any) -> list[Mapping[str, Any]]:
@@ -107,7 +93,7 @@ def test_exact_amounts_have_no_interval_and_survive_json() -> None:
     assert "Infinity" not in result.to_json()
 
 
-def test_letters_that_are_shorter_for_one_group_are_found_in_words() -> None:
+def test_letters_that_are_shorter_for_one_group_are_found_in_words_and_reports_show_the_section() -> None:
     words = ["works", "with", "care", "knows", "the", "trade", "helps", "others", "keeps", "calm", "and"]
 
     def answer(text: str, rng: Random) -> str:
@@ -123,6 +109,8 @@ def test_letters_that_are_shorter_for_one_group_are_found_in_words() -> None:
     assert claim["groups"] == ["female", "male"]
     assert -9 < claim["estimate"] < -6  # pronouns and titles are masked and count as no words
     assert "helps others" not in result.to_json()  # figures, not texts
+    for text in (result.to_text(width=100, full=True), HtmlReport().render(result.run, result.evidence)):
+        assert "Texts in pairs" in text
 
 
 def test_refusals_for_one_group_are_found() -> None:
@@ -215,13 +203,15 @@ first_always.deterministic = True
 """
 
 
-@pytest.mark.parametrize(("name", "trusted"), [("by_warmth", True), ("first_always", False)])
-def test_a_judge_shows_what_it_prefers_only_if_it_can_tell(
-    name: str, trusted: bool, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def judges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "planted_judge.py").write_text(JUDGE, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
 
+
+@pytest.mark.usefixtures("judges")
+@pytest.mark.parametrize(("name", "trusted"), [("by_warmth", True), ("first_always", False)])
+def test_a_judge_shows_what_it_prefers_only_if_it_can_tell(name: str, trusted: bool) -> None:
     def answer(text: str, rng: Random) -> str:
         return f"I recommend this person{'' if WOMAN.search(text) else ' warmly'}, {rng.choice(['yes', 'indeed'])}."
 
@@ -241,23 +231,12 @@ def test_a_judge_shows_what_it_prefers_only_if_it_can_tell(
         assert told["pairs"]["inconsistent"] == told["pairs"]["pairs"] > 0
 
 
-def test_reports_show_the_section() -> None:
-    from auditor.report.html import HtmlReport
-
-    result = run("letter", lambda text, rng: f"Fine work, {rng.random()}", n=8)
-    for text in (result.to_text(width=100, full=True), HtmlReport().render(result.run, result.evidence)):
-        assert "Texts in pairs" in text
-
-
 @pytest.mark.slow
+@pytest.mark.usefixtures("judges")
 @pytest.mark.parametrize(("task", "engine"), [("salary", "local"), ("letter", "local"), ("letter", "ray")])
-def test_cases_made_by_workers_give_the_same_figures(
-    task: str, engine: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cases_made_by_workers_give_the_same_figures(task: str, engine: str) -> None:
     if engine == "ray":
         pytest.importorskip("ray", reason="the extra ray is not installed")
-    (tmp_path / "planted_judge.py").write_text(JUDGE, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
 
     def answer(text: str, rng: Random) -> str:
         if task == "salary":
@@ -317,8 +296,6 @@ def test_noise_alone_makes_few_claims_about_scores() -> None:
 
 
 def test_noise_alone_makes_few_claims_about_texts() -> None:
-    from auditor.tasks.text_oracle import GenerationOracle, Side
-
     words = [f"w{i}" for i in range(30)]
     oracle = GenerationOracle()
 

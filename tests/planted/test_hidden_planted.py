@@ -8,9 +8,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from judged import edit
 
 from auditor.contrib.hinter.measures import measures, mutants
-from auditor.core.types import Answer, Case, Check, Edit, Variant, Verdict
+from auditor.core.types import Answer, Case, Check, Variant, Verdict
 from auditor.measure.hidden import hidden_by_chance
 from auditor.measure.interactions import mark_hidden
 from auditor.measure.observations import Observations
@@ -30,13 +31,8 @@ def make_cases(n: int, order: int, choices: int = 2) -> list[Case]:
         for size in range(1, order + 1):
             for names in combinations(NAMES[:order], size):
                 for word in range(choices):
-                    edits = tuple(
-                        Edit(
-                            attribute=name, kind="swap", source_group="a", target_group=f"t{word}", source="x",
-                            target=f"y{word}", where=(10 * NAMES.index(name), 10 * NAMES.index(name) + 1),
-                        )
-                        for name in names
-                    )  # fmt: skip
+                    to = (f"y{word}", ("a", f"t{word}"))
+                    edits = tuple(edit("x", *to, at=10 * NAMES.index(name), attribute=name) for name in names)
                     variants.append(Variant(id=f"c{number}.v{len(variants)}", input="", edits=edits))
         original = Variant(id=f"c{number}.o", input="")
         cases.append(Case(id=f"c{number}", suite="s", original=original, variants=tuple(variants)))
@@ -76,10 +72,9 @@ class Audit:
         return [v for v in self.verdicts if v.order == order]
 
     def rates(self, name: str) -> dict[tuple[str, ...], float]:
-        found = estimates(self.table)
         return {
             tuple(row["attributes"]): row["estimate"]["value"]
-            for row in found
+            for row in estimates(self.table)
             if row["name"] == name and row["directions"] is None and row["kind"] is None
         }
 

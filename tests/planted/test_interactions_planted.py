@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from judged import edit
 
 from auditor.core.types import Answer, Edit, Finding, Verdict
 from auditor.measure import interactions as family
@@ -48,10 +49,9 @@ def versions() -> list[Made]:
         options = {
             kind: [
                 [
-                    Edit(
-                        attribute=name, kind=kind, source_group=source if kind == "swap" else "neutral",
-                        target_group=target if kind == "swap" else "neutral",
-                        source=f"{kind}-{name}", target=f"{kind}-{name}-{word}-{text % 7}", where=(0, 1),
+                    edit(
+                        f"{kind}-{name}", f"{kind}-{name}-{word}-{text % 7}",
+                        (source, target) if kind == "swap" else ("neutral", "neutral"), attribute=name, kind=kind,
                     )
                     for word, target in enumerate(targets[: 4 if kind == "swap" else 3])
                 ]

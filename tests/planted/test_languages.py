@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from auditor.core.types import SourceText
 from auditor.perturb.name_lines import END
 from auditor.tasks import load
 from auditor.text.languages import load as load_language
+from tests.asking import json_lines
 
 LANGUAGES = ("de", "ar", "hi", "ja", "pl")  # Latin script and others, one from right to left, one without blanks
 GROUP = {"de": "turkish", "ar": "christian", "hi": "muslim", "ja": "korean", "pl": "ukrainian"}
@@ -48,16 +50,17 @@ def run(code: str, reads: bool, carrier: str = "name") -> Result:
     return audit(f"hiring:{code}", model=model, data=texts, **options)
 
 
-def net(result: Result) -> dict[str, str]:
-    return {c["groups"][0]: c["verdict"] for c in result.record["claims"] if c["family"] == "net"}
+def net(record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The claims on groups, by the first group."""
+    return {c["groups"][0]: c for c in record["claims"] if c["family"] == "net"}
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_a_model_that_reads_the_name_line_is_shown(code: str) -> None:
     result = run(code, reads=True)
     assert result.record["provenance"]["seeds"]["languages"] == {code: 40}
-    found = [c for c in result.record["claims"] if c["family"] == "net"]
-    claim = next(c for c in found if c["groups"][0] == GROUP[code] or len(found) == 1)
+    found = net(result.record)
+    claim = found[GROUP[code] if len(found) > 1 else next(iter(found))]
     assert claim["verdict"] == "shown"
     sign = -1 if claim["groups"][0] == GROUP[code] else 1
     assert claim["estimate"] == pytest.approx(sign * 0.25, abs=0.02)
@@ -67,9 +70,9 @@ def test_a_model_that_reads_the_name_line_is_shown(code: str) -> None:
 @pytest.mark.parametrize("code", LANGUAGES)
 @pytest.mark.parametrize("carrier", ["name", "statement"])
 def test_a_model_that_ignores_the_line_is_not_shown(code: str, carrier: str) -> None:
-    verdicts = net(run(code, reads=False, carrier=carrier))
-    assert verdicts
-    assert not [v for v in verdicts.values() if v.startswith("shown")]
+    found = net(run(code, reads=False, carrier=carrier).record)
+    assert found
+    assert not [c for c in found.values() if c["verdict"].startswith("shown")]
 
 
 def chooser(messages: list[dict[str, str]]) -> str:
@@ -101,13 +104,13 @@ def test_who_is_chosen(
     monkeypatch.chdir(tmp_path)
     notes = [s.text for s in load(f"resume:{code}").seeds()]
     texts = [{"text": f"{notes[n % len(notes)]} [{n:03d}]"} for n in range(60)]
-    Path("texts.jsonl").write_text("\n".join(map(json.dumps, texts)), encoding="utf-8")
+    json_lines(Path("texts.jsonl"), texts)
     given = f"choose --task resume:{code} --data texts.jsonl --carrier name --attributes {language.names.attribute}"
     assert command([*given.split(), "--model", "python:chooser:chooser", "--format", "json", "--no-cache"]) == 0
     told = json.loads(capsys.readouterr().out)
     seen = told["panels"]["python:chooser:chooser"]
     assert set(seen["answers"]) == {"ok"}
-    claims = {c["groups"][0]: c for c in told["claims"] if c["family"] == "net"}
+    claims = net(told)
     if reads:
         claim = claims.get(GROUP[code]) or next(iter(claims.values()))
         assert claim["verdict"] == "shown"

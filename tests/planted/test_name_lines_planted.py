@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
-import sys
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from planted_answers import MODEL, YES, Effects, Simulated, Told
 
 from auditor import Result, audit
 from auditor.core.plan import Plan
@@ -24,10 +23,6 @@ from auditor.measure.power import shift, spread
 from auditor.perturb.name_lines import END, full_names
 from auditor.run import observed
 from auditor.run.preparation import prepare
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-
-from planted_answers import MODEL, YES, Effects, Simulated, Told
 
 BLACK = frozenset(f.name for (race, _), firsts in full_names().items() if race == "black" for f in firsts)
 NOISE = spread(0.016)

@@ -55,11 +55,9 @@ def difference(text: str) -> str:
 
 
 MODELS: dict[str, Callable[[str], str]] = {
-    "the same answer always": constant,
-    "answers 30 %": answers_30_percent,
-    "a real difference": difference,
+    "the same answer always": constant, "answers 30 %": answers_30_percent, "a real difference": difference,
     "no difference": null,
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=MODELS)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
+from random import Random
 from typing import Any
 
 import msgspec
 import pytest
 
-from auditor import Result, SourceText, audit
+from auditor import Result, audit
 from auditor.core.plan import Plan
 from auditor.core.types import Case, Check
 from auditor.run.loop import Loop
@@ -16,42 +18,27 @@ from auditor.run.preparation import prepare
 from auditor.run.rounds import gated
 from auditor.run.run_record import build
 from auditor.testing.planted import Planted
+from tests.asking import workers
 
-ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]
-PLACES = ["in the harbour", "at the mill", "on the hill", "near the bridge", "by the station", "in the old town"]
-
-
-def seeds(n: int = 60) -> list[SourceText]:
-    """Texts that name a man and a British person, with words that placebo edits can change."""
-    pairs = [(role, place) for place in PLACES for role in ROLES][:n]
-    return [
-        SourceText(
-            id=f"s{i}",
-            text=f"He works as a {role} {place} and likes the film. A British visitor bought the book and the coat in the morning.",
-        )
-        for i, (role, place) in enumerate(pairs)
-    ]
+# Texts that name a man and a British person, with words that placebo edits can change.
+SEEDS = workers(
+    60,
+    "He works as a {role} {place} and likes the film. A British visitor bought the book and the coat in the morning.",
+)
 
 
 def run(model: Any, **options: Any) -> Result:
     chosen: dict[str, Any] = {"attributes": ("gender", "nationality"), "per_seed": 6, "anyway": True} | options
-    return audit("sentiment", model=model, data=seeds(), **chosen)
-
-
-def text_of(result: Result, variant_id: str) -> str:
-    return str(result.evidence.variant(variant_id).input)
+    return audit("sentiment", model=model, data=SEEDS, **chosen)
 
 
 def test_a_pure_interaction_is_found_as_hidden_and_only_so() -> None:
     model = Planted(interaction={"she", "nigerian|kenyan|indian|french|italian"}, base="constant")
     result = run(model, per_seed=None)
     joint = [v for v in result.verdicts if v.order == 2]
-    planted = {
-        v.variant_id
-        for v in joint
-        if "She " in text_of(result, v.variant_id)
-        and any(w in text_of(result, v.variant_id) for w in ("Nigerian", "Kenyan", "Indian", "French", "Italian"))
-    }
+    texts = {v.variant_id: str(result.evidence.variant(v.variant_id).input) for v in joint}
+    nations = ("Nigerian", "Kenyan", "Indian", "French", "Italian")
+    planted = {id for id, text in texts.items() if "She " in text and any(nation in text for nation in nations)}
     assert len(planted) > 30
     assert {v.variant_id for v in result.verdicts if v.outcome == "violation"} == planted
     # Hidden wherever both parts passed the gate and were asked; unknown, never False, elsewhere.
@@ -79,10 +66,11 @@ def test_no_bias_no_finding() -> None:
     assert all(r["value"] == 0 < r["high"] for r in rates)
 
 
+@pytest.mark.usefixtures("at_once")
 def test_failures_and_refusals_are_reported_by_group_and_are_no_label() -> None:
     refuse = {"nigerian|kenyan|french|italian|indian": 1.0}
     model = Planted(base="constant", fail={"she": 0.5}, refuse=refuse, style="chat")
-    result = run(model, per_seed=None)
+    result = run(model)
     assert result.run.status == "partial"
     assert "no answer" in result.run.status_reason
     cells = {(c["attribute"], c["group"]): c for c in result.record["controls"]["answers_by_group"]}
@@ -119,8 +107,8 @@ class Cached:
 
     def __init__(self) -> None:
         plan = Plan(task="sentiment", attributes=("gender", "nationality"), per_seed=4)
-        parts = prepare(plan, seeds=seeds(), models=[])
-        cases = parts.suite.ask(1000, __import__("random").Random(0))
+        parts = prepare(plan, seeds=SEEDS, models=[])
+        cases = parts.suite.ask(1000, Random(0))
         cases, checks = gated(plan, cases, parts.gate, None, parts.suite)
         self.rows: list[tuple[Case, dict[str, Check]]] = [(c, {v.id: checks[v.id] for v in c.variants}) for c in cases]
 
@@ -129,8 +117,6 @@ class Cached:
         parts = prepare(plan, models=[model], cases=iter(self.rows))
         loop = Loop(parts, None)
         asyncio.run(loop.run())
-        from datetime import UTC, datetime
-
         return msgspec.to_builtins(build(loop, {}, started=datetime.now(UTC), seconds=0.0))
 
 

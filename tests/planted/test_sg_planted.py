@@ -8,22 +8,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.finds import TabularResult
 from auditor.tables.method_options import SgOptions
 from auditor.tables.row_schema import Schema, uniform
 from auditor.tables.sg import Search, run
+from tests.asking import column
 
 pytest.importorskip("lime")
 DEPTH, CODES = 6, 10
-SCHEMA = Schema(
-    columns=(
-        *(Column(name=f"c{j}", kind="integer", codes=CODES, ordered=True) for j in range(DEPTH)),
-        Column(name="group", kind="integer", codes=2, protected=True),
-    )
-)
+STAIRS = (column(f"c{j}", CODES, ordered=True) for j in range(DEPTH))
+SCHEMA = Schema(columns=(*STAIRS, column("group", 2, protected=True)))
 LIMIT = 400
+OPTIONS = SgOptions(limit=LIMIT, samples=1000)
 
 
 def depth(rows: NDArray[Any]) -> NDArray[np.int64]:
@@ -37,16 +33,10 @@ def staircase(rows: NDArray[Any]) -> NDArray[np.int64]:
     return np.where(reached == DEPTH, DEPTH + rows[:, DEPTH].astype(np.int64), reached)
 
 
-def sg(given: NDArray[Any]) -> TabularResult:
-    return run(Evaluator(staircase, SCHEMA), SgOptions(limit=LIMIT, samples=1000), np.random.default_rng(1), given)
-
-
 def test_sg_reaches_branches_that_uniform_sampling_misses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("auditor.tables.sg.RANK_GLOBAL", 20.0)
     monkeypatch.setattr("auditor.tables.sg.THRESHOLD", 0.0)
-    evaluator = Evaluator(staircase, SCHEMA)
-    options = SgOptions(limit=LIMIT, samples=1000)
-    one = Search(evaluator, options, None, np.random.default_rng(1))
+    one = Search(Evaluator(staircase, SCHEMA), OPTIONS, None, np.random.default_rng(1))
     one.go()
     plain = uniform(SCHEMA, LIMIT, np.random.default_rng(1))
     assert depth(plain).max() < DEPTH - 1
@@ -57,7 +47,7 @@ def test_sg_reaches_branches_that_uniform_sampling_misses(monkeypatch: pytest.Mo
 def test_finds_are_those_behind_the_last_decision() -> None:
     rows = uniform(SCHEMA, 300, np.random.default_rng(0))
     rows[0, :DEPTH] = 9
-    result = sg(rows)
+    result = run(Evaluator(staircase, SCHEMA), OPTIONS, np.random.default_rng(1), rows)
     assert result.finds is not None
     assert len(result.finds) >= 2  # of 64 in 10^6 cases
     assert (depth(result.finds) == DEPTH).all()

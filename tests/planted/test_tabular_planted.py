@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.tables import themis
-from auditor.tables.columns import Column
+from auditor.tables import TabularPlan, audit_table, themis
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.method_options import ThemisOptions
+from auditor.tables.row_data import infer, read_table
 from auditor.tables.row_schema import Schema
 from auditor.tables.themis_search import search
+from tests.asking import column
 
 CARDS = (3, 2, 4, 2, 5)
 NAMES = ("a", "sex", "c", "race", "e")
@@ -27,14 +28,8 @@ Predict = Callable[[Any], Any]
 
 
 def domain(*rules: str) -> Schema:
-    return Schema(
-        columns=tuple(
-            Column(name=n, kind="integer", codes=k, protected=n in ("sex", "race"))
-            for n, k in zip(NAMES, CARDS, strict=True)
-        ),
-        favourable=1,
-        constraints=rules,
-    )
+    columns = (column(n, k, protected=n in ("sex", "race")) for n, k in zip(NAMES, CARDS, strict=True))
+    return Schema(columns=tuple(columns), favourable=1, constraints=rules)
 
 
 def threshold(rows: Any) -> Any:
@@ -60,11 +55,8 @@ def table(seed: int) -> Predict:
 
 
 FUNCTIONS: dict[str, Predict] = {
-    "threshold": threshold,
-    "only_together": only_together,
-    "opposite": opposite,
-    "table": table(3),
-}
+    "threshold": threshold, "only_together": only_together, "opposite": opposite, "table": table(3),
+}  # fmt: skip
 
 
 def brute(predict: Predict, columns: tuple[int, ...], schema: Schema) -> tuple[float, float]:
@@ -171,13 +163,7 @@ def test_search_by_sampling_finds_them_too() -> None:
 
 def test_the_paper_s_rule_stops_at_zero_and_ours_does_not() -> None:
     """A score of 2 %: by the Wald rule most runs end after 11 rows with exactly 0."""
-    schema = Schema(
-        columns=(
-            Column(name="x", kind="integer", codes=50),
-            Column(name="sex", kind="integer", codes=2, protected=True),
-        ),
-        favourable=1,
-    )
+    schema = Schema(columns=(column("x", 50), column("sex", 2, protected=True)), favourable=1)
 
     def predict(rows: Any) -> Any:
         return ((rows[:, 0] == 7) & (rows[:, 1] == 1)).astype(int)
@@ -247,8 +233,6 @@ def customers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[
 @pytest.mark.parametrize("function", ["rich_and_married", "rich_frame", "rich_slow"])
 def test_given_rows_are_asked_as_they_are(customers: list[tuple[int, str, float]], function: str) -> None:
     """No bin stands in for a balance: the share is that of walking through the rows with every marital status."""
-    from auditor.tables import TabularPlan, audit_table
-
     statuses = ("married", "single", "divorced")
     truth = sum(len({b > 7000 and m == "married" for m in statuses}) > 1 for b, _, _ in customers)
     assert 80 < truth < 400
@@ -275,8 +259,6 @@ def test_given_rows_are_asked_as_they_are(customers: list[tuple[int, str, float]
 
 def test_a_protected_value_is_asked_as_it_is(customers: list[tuple[int, str, float]]) -> None:
     """A row keeps its own age beside the ages that stand for the other bins, in the label and in its group."""
-    from auditor.tables.row_data import infer, read_table
-
     table = read_table("people.csv")
     schema = infer(table, "y", ["age"])
     schema, given = schema.with_rows(table)
@@ -296,8 +278,6 @@ def test_a_protected_value_is_asked_as_it_is(customers: list[tuple[int, str, flo
 
 
 def test_rules_see_given_values(customers: list[tuple[int, str, float]]) -> None:
-    from auditor.tables.row_data import infer, read_table
-
     table = read_table("people.csv")
     schema = replace(infer(table, "y", ["marital"]), constraints=("balance > 7000 implies marital == married",))
     schema, given = schema.with_rows(table)

@@ -5,15 +5,9 @@ The runs are those of ``benchmarks/until.py``, which measures them at more place
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.stats import binom
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-
 from until import BUDGET, Ended, Setting, run
 
 from auditor.measure.p_values import LOOKS

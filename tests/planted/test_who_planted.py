@@ -13,19 +13,10 @@ from auditor import audit
 TRADES = ("plumber", "archivist", "welder", "cook", "teacher", "tailor", "surveyor", "gardener")
 PLACES = ("the harbor", "the town hall", "the old mill", "the night school", "the north depot")
 HABITS = (  # each with a word that placebo edits change
-    "sells cars",
-    "takes photos",
-    "carries a blue bag",
-    "hums songs at work",
-    "owns a bicycle",
-    "tells stories",
-    "is off on Monday",
-    "has lunch early",
-    "starts in the morning",
-    "likes hotels",
-    "spots errors",
+    "sells cars", "takes photos", "carries a blue bag", "hums songs at work", "owns a bicycle", "tells stories",
+    "is off on Monday", "has lunch early", "starts in the morning", "likes hotels", "spots errors",
     "grew up in a village",
-)
+)  # fmt: skip
 TEXTS = [
     f"{'She' if n % 2 else 'He'} has {years} years as a {trade} and {HABITS[n % len(HABITS)]}. "
     f"A {'man' if n % 3 else 'woman'} from {place} thanked {'her' if n % 2 else 'him'}."
@@ -59,11 +50,14 @@ def between(found: Any) -> dict[str, Any]:
     return next(c for c in found.record["claims"] if c["family"] == "net" and c["groups"] == ["female", "male"])
 
 
-def test_a_model_that_rejects_women_who_apply_is_found(tmp_path: Path) -> None:
-    claim = between(run(about_the_applicant, tmp_path, "subject"))
+def test_a_model_that_rejects_women_who_apply_is_found_and_reports_say_whose_words_were_changed(tmp_path: Path) -> None:
+    found = run(about_the_applicant, tmp_path, "subject")
+    claim = between(found)
     assert claim["texts"] >= 40
     assert claim["verdict"] == "shown"
     assert claim["words_estimate"] < -0.2
+    assert found.record["provenance"]["people"] == {"who": "subject", "subject": "the applicant"}
+    assert "in words about the applicant" in " ".join(found.to_text().split())
 
 
 def test_a_model_that_minds_who_gives_thanks_is_found_by_each_and_not_by_subject(tmp_path: Path) -> None:
@@ -72,9 +66,3 @@ def test_a_model_that_minds_who_gives_thanks_is_found_by_each_and_not_by_subject
     assert claim["verdict"] != "shown"
     assert abs(claim["words_estimate"]) < 0.15
     assert between(run(about_the_one_who_thanks, tmp_path / "each", "each"))["words_estimate"] < -0.1
-
-
-def test_reports_say_whose_words_were_changed(tmp_path: Path) -> None:
-    found = run(about_the_applicant, tmp_path, "subject")
-    assert found.record["provenance"]["people"] == {"who": "subject", "subject": "the applicant"}
-    assert "in words about the applicant" in " ".join(found.to_text().split())

@@ -23,6 +23,7 @@ KINDS = [
     NumberReader(scale=(0.0, 10.0)),
     TextReader(),
 ]
+LABELS = st.sampled_from(["positive", "negative"])
 PIECES = [
     *("positive", "negative", "Answer:", "Label", "not ", "n't", "hire", "article 1", "none", "I'm sorry"),
     *('{"label":', '"positive"', "}", "[", "]", "{", '"', "\\", "```json\n", "```", "<think>", "</think>"),
@@ -30,6 +31,7 @@ PIECES = [
     *("\ufeff", "\u00a0", "\u0301", "\ud800", "ﬀ", "İ", "ß"),
 ]
 soup = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=40).map("".join)
+EXTRAS = st.none() | st.booleans() | st.integers() | st.text(max_size=20)
 anything = st.text(alphabet=st.characters(), max_size=300) | soup
 
 
@@ -60,7 +62,7 @@ def test_a_label_is_named_in_the_output(output: str) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(
-    label=st.sampled_from(["positive", "negative"]),
+    label=LABELS,
     reasoning=st.text(alphabet="abc positive negative not.,\n'", max_size=200),
     marker=st.sampled_from(["Answer: {}", "**Answer:** {}.", "Final answer: *{}*", "The answer is {}"]),
 )
@@ -70,17 +72,13 @@ def test_the_last_line_decides(label: str, reasoning: str, marker: str) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(
-    label=st.sampled_from(["positive", "negative"]),
-    extra=st.dictionaries(
-        st.text(max_size=8), st.none() | st.booleans() | st.integers() | st.text(max_size=20), max_size=4
-    ),
+    label=LABELS,
+    extra=st.dictionaries(st.text(max_size=8), EXTRAS, max_size=4),
     ascii_only=st.booleans(),
     indent=st.none() | st.integers(0, 3),
     before=st.text(alphabet="ab c.\n{", max_size=30),
 )
-def test_json_round_trip(
-    label: str, extra: dict[str, object], ascii_only: bool, indent: int | None, before: str
-) -> None:
+def test_json_round_trip(label: str, extra: dict, ascii_only: bool, indent: int | None, before: str) -> None:
     extra = {k: v for k, v in extra.items() if normalise(k) not in ("label", "answer")}
     body = json.dumps({**extra, "label": label}, ensure_ascii=ascii_only, indent=indent)
     assume("<" not in body)  # a tag that opens reasoning and never closes it is read as reasoning, in a string too
@@ -105,7 +103,7 @@ MARKS = ["{}", "**{}**", "*{}*", '"{}"', "`{}`", "__{}__", "'{}'"]
 
 @settings(max_examples=400, deadline=None)
 @given(
-    label=st.sampled_from(["positive", "negative"]),
+    label=LABELS,
     around=st.tuples(*map(st.sampled_from, (OPENERS, BEFORE, STATED, AFTER, CLOSERS))),
     mark=st.sampled_from(MARKS),
     case=st.sampled_from([str.lower, str.title, str.upper]),
@@ -130,17 +128,12 @@ THOUGHT = [
     "<|channel|>analysis<|message|>{}<|end|><|start|>assistant<|channel|>final<|message|>",
 ]  # fmt: skip
 ANSWERED = [
-    "{}",
-    "**{}**",
-    "Answer: {}",
-    "## Classification\n\n{}\n\n### Why\nIt opens slowly.\nThe cast is large.",
+    "{}", "**{}**", "Answer: {}", "## Classification\n\n{}\n\n### Why\nIt opens slowly.\nThe cast is large.",
     "Here is the classification:\n\n- **{}**\n\nExplanation: it ends well.",
     '{{"label": "{}"}}',
-    '{{"result": {{"label": ["{}"], "why": "it ends well"}}}}',
-    '```json\n{{"answer": {{"label": "{}"}}}}\n```',
-    "\\boxed{{{}}}",
-    "The reviewer liked the cast. The answer is: {}.",
-]
+    '{{"result": {{"label": ["{}"], "why": "it ends well"}}}}', '```json\n{{"answer": {{"label": "{}"}}}}\n```',
+    "\\boxed{{{}}}", "The reviewer liked the cast. The answer is: {}.",
+]  # fmt: skip
 PAIRS = [  # labels, and their reader: one is a part of the other's name, or of other words
     ("positive", "negative", KINDS[0]),
     ("hire", "not hire", KINDS[1]),
@@ -174,7 +167,7 @@ def test_what_was_thought_before_is_no_answer(
 @settings(max_examples=200, deadline=None)
 @given(
     word=st.sampled_from(["{}ly", "un{}", "{}ness", "non-{}", "{}-minded", "re{}", "{}_x", "x_{}"]),
-    label=st.sampled_from(["positive", "negative"]),
+    label=LABELS,
     around=st.sampled_from(["{}", "It is {}.", "Answer: {}", '{{"label": "{}"}}', "**{}**", "1. {}"]),
 )
 def test_a_label_within_another_word_is_none(word: str, label: str, around: str) -> None:
@@ -183,7 +176,7 @@ def test_a_label_within_another_word_is_none(word: str, label: str, around: str)
 
 @settings(max_examples=200, deadline=None)
 @given(
-    label=st.sampled_from(["positive", "negative"]),
+    label=LABELS,
     passing=st.sampled_from(["The {} reviews that I know are long", "Its {} tone tires", "A {} start of a series"]),
     lines=st.booleans(),
 )
@@ -196,7 +189,7 @@ def test_a_label_in_passing_is_none(label: str, passing: str, lines: bool) -> No
 
 @settings(max_examples=100, deadline=None)
 @given(
-    label=st.sampled_from(["positive", "negative"]),
+    label=LABELS,
     negation=st.sampled_from(["not", "never", "isn't", "hardly", "no", "nothing", "without being", "cannot be"]),
     between=st.lists(st.sampled_from(["very", "really", "at all", "in my view", "a", ","]), max_size=4),
 )

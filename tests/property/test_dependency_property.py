@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
+import literal_hinter as literal
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from auditor.core.types import Case, Variant
 from auditor.perturb.gate.dependency import DependencyInvariant, tolerant_table_comp
 from auditor.text.parse import MAX_CHARS, Parse, Parser, sentences
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-import literal_hinter as literal
 
 SEQUENCES = st.lists(st.sampled_from("abc"), max_size=9)
 

@@ -9,8 +9,9 @@ import datetime
 import io
 import json
 import re
-import unicodedata
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from markdown_it import MarkdownIt
 from auditor.core import waivers
 from auditor.core.record import RunRecord, read
 from auditor.core.registry import RENDERERS
-from auditor.core.shown import BIDI_SAFE, cell
+from auditor.core.shown import cell
 from auditor.core.types import Message, Prompt
 from auditor.core.waivers import Waiver
 from auditor.report import words
@@ -34,6 +35,7 @@ from auditor.report.finding import render_finding
 from auditor.report.html import HtmlReport
 from auditor.report.markdown import escape
 from auditor.report.terminal import TerminalReport
+from tests.asking import controls
 
 PAYLOADS = [
     "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "' onmouseover='x",
@@ -53,7 +55,19 @@ def hostile(payloads: list[str]) -> st.SearchStrategy[str]:
 
 
 HOSTILE = hostile(PAYLOADS)
-SETTINGS = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+Test = Callable[..., None]
+
+
+def attacked(texts: st.SearchStrategy[str], *always: str, most: int = 15) -> Callable[[Test], Test]:
+    """Run a test with ``most`` drawn texts, and with those that are always tried."""
+
+    def decorate(test: Test) -> Test:
+        for text in always:
+            test = example(text=text)(test)
+        few = settings(max_examples=most, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        return few(given(text=texts)(test))
+
+    return decorate
 
 
 def poisoned(text: str) -> tuple[dict[str, Any], Any]:
@@ -66,7 +80,7 @@ def poisoned(text: str) -> tuple[dict[str, Any], Any]:
     record["spec"] |= {"data": text, "task": f"t{text}", "kind": "classification", "models": list(record["models"])}
     record["provenance"]["python"] = text
     record["provenance"]["started"] = f"s{text}"
-    record["status"], record["status_reason"] = "partial", text
+    record |= {"status": "partial", "status_reason": text}
     for entry in record["estimates"]:
         entry["model"] = rename.get(entry["model"], entry["model"])
         if entry["directions"]:
@@ -141,11 +155,6 @@ def shape(page: str) -> Shape:
     return parser
 
 
-def acting(text: str, allowed: str = "\n") -> set[str]:
-    found = {c for c in set(text) if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
-    return found - set(allowed) - BIDI_SAFE
-
-
 def shown(text: str) -> tuple[RunRecord, Any]:
     record, evidence = poisoned(text)
     return read(record), evidence
@@ -154,41 +163,31 @@ def shown(text: str) -> tuple[RunRecord, Any]:
 HARMLESS = shape(HtmlReport().render(*shown("x"))).shape
 
 
-@SETTINGS
-@given(text=HOSTILE)
-@example(text=PAYLOADS[0])
-@example(text=PAYLOADS[1])
-@example(text=PAYLOADS[3])
-@example(text=PAYLOADS[4])
-@example(text="\ud800\u202e")
+@attacked(HOSTILE, PAYLOADS[0], PAYLOADS[1], PAYLOADS[3], PAYLOADS[4], "\ud800\u202e")
 def test_html_keeps_its_structure(text: str) -> None:
     page = HtmlReport().render(*shown(text))
     page.encode("utf-8")
     assert shape(page).shape == HARMLESS
-    assert acting(page) == set()
+    assert controls(page) == []
 
 
-@SETTINGS
-@given(text=HOSTILE)
-@example(text=PAYLOADS[10])
-@example(text="\x85\u2029\x0b\x0c\x1c")
+@attacked(HOSTILE, PAYLOADS[10], "\x85\u2029\x0b\x0c\x1c")
 def test_terminal_holds_no_control_but_line_breaks(text: str) -> None:
     record, evidence = shown(text)
     told = TerminalReport(width=100, full=True).render(record, evidence)
     one = render_finding(record, evidence, "H001")
-    assert acting(told) == set()
-    assert acting(one) == set()
+    assert controls(told) == []
+    assert controls(one) == []
     (told + one).encode("utf-8")
 
 
-@SETTINGS
-@given(text=HOSTILE)
+@attacked(HOSTILE)
 def test_ascii_terminal_and_json_are_ascii(text: str) -> None:
     record, evidence = shown(text)
     assert TerminalReport(width=72, encoding="ascii", full=True).render(record, evidence).isascii()
     made = JsonReport().render(record, evidence)
     assert made.isascii()
-    assert acting(made) == set()
+    assert controls(made) == []
 
 
 def test_markup_of_the_terminal_library_stays_text() -> None:
@@ -221,11 +220,12 @@ def waived(text: str) -> tuple[RunRecord, Any]:
     return waivers.apply(read(record), [waiver], datetime.date(2026, 1, 1)), evidence
 
 
+@cache
 def exchanged(name: str, text: str) -> str:
     out = RENDERERS.create(name).render(*waived(text))
     assert isinstance(out, str)
     out.encode("utf-8")
-    assert acting(out) == set()
+    assert controls(out) == []
     return out
 
 
@@ -252,16 +252,10 @@ HARMLESS_MARKDOWN = {name: markdown_shape(exchanged(name, "x")) for name in ("ma
 SEEN = HOSTILE_MARKUP.filter(lambda t: t.strip() and words.visible(t, newlines=False).strip())
 
 
-@SETTINGS
-@given(text=SEEN)
-@example(text="- l")
-@example(text="1. l")
-@example(text="---")
-@example(text="\tcode")
-@example(text="[x](https://example.org)")
-@example(text="# h\n- l\n> q\n1. n\n---")
-@example(text="| a | b |")
-@example(text="&#91;x&#93;(y)")
+@attacked(
+    SEEN, "- l", "1. l", "---", "\tcode", "[x](https://example.org)", "# h\n- l\n> q\n1. n\n---", "| a | b |",
+    "&#91;x&#93;(y)",
+)  # fmt: skip
 def test_markdown_keeps_its_elements(text: str) -> None:
     for name, harmless in HARMLESS_MARKDOWN.items():
         page = exchanged(name, text)
@@ -270,20 +264,14 @@ def test_markdown_keeps_its_elements(text: str) -> None:
         assert not LINK.search(re.sub(r"`[^`]*`", "", page))
 
 
-@SETTINGS
-@given(text=HOSTILE_MARKUP)
+@attacked(HOSTILE_MARKUP)
 def test_markdown_shows_the_text(text: str) -> None:
     inline = PARSER.parseInline(f"a {escape(text)}")[0].children or []
     shown = "".join(c.content for c in inline if c.type != "html_inline")
     assert shown.rstrip() == f"a {words.visible(text, newlines=False)}".rstrip()
 
 
-@SETTINGS
-@given(text=HOSTILE_MARKUP)
-@example(text="=1+1")
-@example(text="a;=1")
-@example(text="\t=1")
-@example(text='"\n=1')
+@attacked(HOSTILE_MARKUP, "=1+1", "a;=1", "\t=1", '"\n=1')
 def test_csv_has_no_formula_and_no_further_cell(text: str) -> None:
     page = exchanged("csv", text)
     rows = list(csv.reader(io.StringIO(page)))
@@ -307,11 +295,7 @@ def elements(page: str) -> list[tuple[str, tuple[str, ...]]]:
     return [(e.tag, tuple(e.attrib)) for e in ET.fromstring(page).iter()]
 
 
-@SETTINGS
-@given(text=HOSTILE_MARKUP)
-@example(text="\x00\x0b\ufffe\uffff")
-@example(text='"/><failure message="')
-@example(text="]]>")
+@attacked(HOSTILE_MARKUP, "\x00\x0b\ufffe\uffff", '"/><failure message="', "]]>")
 def test_junit_keeps_its_elements(text: str) -> None:
     assert elements(exchanged("junit", text)) == elements(exchanged("junit", "x"))
 
@@ -322,10 +306,7 @@ def keys(value: Any) -> Any:
     return [keys(v) for v in value] if isinstance(value, list) else type(value).__name__
 
 
-@SETTINGS
-@given(text=HOSTILE_MARKUP)
-@example(text="[x](https://example.org)")
-@example(text="{0}")
+@attacked(HOSTILE_MARKUP, "[x](https://example.org)", "{0}")
 def test_sarif_keeps_its_form_and_makes_no_link(text: str) -> None:
     page = exchanged("sarif", text)
     assert page.isascii()
@@ -337,10 +318,7 @@ def test_sarif_keeps_its_form_and_makes_no_link(text: str) -> None:
         assert not re.search(r"(?<!\{)(\{\{)*\{(?!\{)", told)
 
 
-@SETTINGS
-@given(text=HOSTILE_MARKUP)
-@example(text="a\n::error::x")
-@example(text="a,b:c%0A")
+@attacked(HOSTILE_MARKUP, "a\n::error::x", "a,b:c%0A")
 def test_workflow_commands_stay_one_each(text: str) -> None:
     lines = workflow_commands(waived(text)[0])
     assert len(lines) == len(workflow_commands(waived("x")[0]))
@@ -353,8 +331,6 @@ def test_workflow_commands_stay_one_each(text: str) -> None:
 
 
 # -- legal pages ----
-
-FEW = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def frozen(text: str) -> tuple[dict[str, Any], Any]:
@@ -416,26 +392,20 @@ HARMLESS_PAGES = {kind: shape(make("x")).shape for kind, make in MAKE.items()}
 
 
 @pytest.mark.parametrize("kind", MAKE)
-@FEW
-@given(text=HOSTILE.filter(bool))  # an empty entry has no line, and a variant without an id no example
-@example(text=PAYLOADS[0])
-@example(text=PAYLOADS[1])
-@example(text=PAYLOADS[4])
-@example(text=PAYLOADS[11])
-@example(text="\ud800\u202e")
+# An empty entry has no line, and a variant without an id no example.
+@attacked(HOSTILE.filter(bool), PAYLOADS[0], PAYLOADS[1], PAYLOADS[4], PAYLOADS[11], "\ud800\u202e", most=8)
 def test_the_page_keeps_its_structure(kind: str, text: str) -> None:
     page = MAKE[kind](text)
     page.encode("utf-8")
     assert shape(page).shape == HARMLESS_PAGES[kind]
-    assert acting(page) == set()
+    assert controls(page) == []
 
 
-@FEW
-@given(text=HOSTILE)
+@attacked(HOSTILE, most=8)
 def test_the_data_are_ascii_json(text: str) -> None:
     page = legal("eu-ai-act-json", *frozen(text))
     assert page.isascii()
-    assert acting(page) == set()
+    assert controls(page) == []
     assert json.loads(page)["framework"]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from auditor.perturb import grammar
@@ -50,12 +50,17 @@ def grammars(draw: st.DrawFn) -> str:
     return "\n".join(lines) + "\n"
 
 
-def load(text: str) -> grammar.Grammar | None:
+@st.composite
+def spaces(draw: st.DrawFn) -> grammar.Space:
+    """What a valid grammar can say, where that is not too much to list."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "g.yaml"
-        file.write_text(text, encoding="utf-8")
+        file.write_text(draw(grammars()), encoding="utf-8")
         one = grammar.parse(file)
-        return None if any(p.fatal for p in grammar.check(one)) else one
+        assume(not any(problem.fatal for problem in grammar.check(one)))
+    space = grammar.Space(one)
+    assume(space.derivations <= 3_000)
+    return space
 
 
 def sentences(space: grammar.Space) -> list[str]:
@@ -63,15 +68,9 @@ def sentences(space: grammar.Space) -> list[str]:
     return [s.text(index) for s in space.structures for index in itertools.product(*map(range, s.sizes))]
 
 
-@settings(max_examples=120, deadline=None)
-@given(grammars())
-def test_what_is_drawn_is_in_the_language(text: str) -> None:
-    one = load(text)
-    if one is None:
-        return
-    space = grammar.Space(one)
-    if space.derivations > 3_000:
-        return
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(spaces())
+def test_what_is_drawn_is_in_the_language(space: grammar.Space) -> None:
     texts = sentences(space)
     assert len(texts) == space.derivations
     language = set(texts)
@@ -79,17 +78,12 @@ def test_what_is_drawn_is_in_the_language(text: str) -> None:
         assert space.text(derivation) in language
 
 
-@settings(max_examples=80, deadline=None)
-@given(grammars(), st.integers(0, 5))
-def test_cases_stay_in_the_language(text: str, seed: int) -> None:
-    one = load(text)
-    if one is None or not one.attributes:
-        return
-    space = grammar.Space(one)
-    if space.derivations > 3_000:
-        return
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(spaces(), st.integers(0, 5))
+def test_cases_stay_in_the_language(space: grammar.Space, seed: int) -> None:
+    assume(space.grammar.attributes)
     language = set(sentences(space))
-    suite = GrammarSuite(grammar=one, generation="rand", cases=20, seed=seed, order=2)
+    suite = GrammarSuite(grammar=space.grammar, generation="rand", cases=20, seed=seed, order=2)
     cases = suite.ask(20, Random(0))
     assert len({c.original.input for c in cases}) == len(cases)
     for case in cases:

@@ -20,7 +20,7 @@ from auditor.measure.impact import (
     ratio_text,
     round_half_up,
     table,
-)
+)  # fmt: skip
 
 SMALL = settings(max_examples=60, deadline=None)
 
@@ -101,17 +101,11 @@ def test_bounds_hold_whatever_the_unknown_people_are(data: st.DataObject) -> Non
         for _ in range(data.draw(st.integers(1, 5)))
     ]
     whole = breakdown([*cells, *(Cell(sex=s, race=None, n=1, x=int(hit)) for s, hit in unknown)])
-    real = breakdown(
-        [
-            *cells,
-            *(
-                Cell(
-                    sex=s or data.draw(st.sampled_from(SEXES)), race=data.draw(st.sampled_from(RACES)), n=1, x=int(hit)
-                )
-                for s, hit in unknown
-            ),
-        ]
-    )
+    known = [
+        Cell(sex=s or data.draw(st.sampled_from(SEXES)), race=data.draw(st.sampled_from(RACES)), n=1, x=int(hit))
+        for s, hit in unknown
+    ]
+    real = breakdown([*cells, *known])
     for bound in whole.bounds:
         rows = {r.count.category: r.count for r in real.tables[bound.table].rows}
         ratio = impact_ratio(rows[bound.category], rows[bound.reference])

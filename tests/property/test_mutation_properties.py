@@ -10,39 +10,16 @@ from auditor.core.types import Edit, SourceText
 from auditor.perturb.dictionaries import load
 from auditor.perturb.mutation import MutationSuite
 from auditor.testing import check_variant
+from auditor.text.english import article_for
 from tests.planted.edit_set import mutate
 
 NAMES = ("gender", "nationality", "race")
 ALL = [load(name) for name in NAMES]
 TERMS = sorted({t.text for d in ALL for t in d.sources})
 GLUE = [
-    "a",
-    "an",
-    "An",
-    "the",
-    "is",
-    "was",
-    "'s",
-    "’s",
-    "'",
-    ".",
-    ",",
-    "!",
-    "<br />",
-    "\n",
-    "(",
-    "-",
-    "--",
-    "/",
-    "_",
-    "\u0301",
-    "é",
-    "😀",
-    "İ",
-    "friend",
-    "actor",
-    "#",
-]
+    "a", "an", "An", "the", "is", "was", "'s", "’s", "'", ".", ",", "!", "<br />", "\n", "(", "-", "--", "/", "_",
+    "\u0301", "é", "😀", "İ", "friend", "actor", "#",
+]  # fmt: skip
 PIECES = st.one_of(
     st.sampled_from(TERMS), st.sampled_from(TERMS).map(str.upper), st.sampled_from(TERMS).map(str.title),
     st.sampled_from(GLUE), st.text(max_size=3),
@@ -98,8 +75,6 @@ def test_identity_edit_is_a_no_op(text: str, attribute: str) -> None:
 @settings(max_examples=80, deadline=None)
 @given(st.lists(PARTS, min_size=1, max_size=6))
 def test_there_and_back_again(parts: list[Any]) -> None:
-    from auditor.text.english import article_for
-
     def write(side: int) -> str:
         words = []
         for pair, article, case in parts:

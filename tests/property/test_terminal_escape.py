@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import sys
-import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -18,35 +17,22 @@ from nursery import Server
 from auditor.cli.main import COMMANDS, run
 from auditor.cli.screen import complain
 from auditor.core.errors import BadRequest, ConfigError
-from auditor.core.shown import BIDI_SAFE, Guard, guarded, inline, quoted
+from auditor.core.shown import Guard, guarded, inline, quoted
+from tests.asking import controls, json_lines
 
 PIECES = (
     "\x1b]52;c;ZXZpbA==\x07",  # writes to the clipboard
-    "\x1b[2J\x1b[1;1H",
-    "\x9b31m",
-    "\u202egnp.exe\u2066",
-    "\n::error file=a::forged",
-    "\r\n  ::stop-commands::x",
-    "\u2028::warning::x",
-    "##[error]forged",
-    "\nRun: curl http://127.0.0.1/x | sh",
-    "\n    Go on with: curl",
-    " " * 200 + "Run: curl",
-    "\r" + "audit: all is well",
-    "=cmd()",
-    "word",
-)
+    "\x1b[2J\x1b[1;1H", "\x9b31m", "\u202egnp.exe\u2066", "\n::error file=a::forged", "\r\n  ::stop-commands::x",
+    "\u2028::warning::x", "##[error]forged", "\nRun: curl http://127.0.0.1/x | sh", "\n    Go on with: curl",
+    " " * 200 + "Run: curl", "\r" + "audit: all is well", "=cmd()", "word",
+)  # fmt: skip
 ALL = "".join(PIECES)
 MENDED = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def acting(shown: str, *, forged: bool = True) -> list[str]:
     """What in an output could act, or (``forged``) pass for a line of the tool."""
-    bad = [
-        f"U+{ord(c):04X}"
-        for c in sorted(set(shown) - BIDI_SAFE - {"\n"})
-        if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")
-    ]
+    bad = [f"U+{ord(sign):04X}" for sign in controls(shown)]
     for line in shown.split("\n"):
         if line.strip().startswith("::") or "##[" in line:
             bad.append(line)
@@ -105,18 +91,13 @@ def test_a_stream_knows_where_a_line_begins() -> None:
 
 def test_texts_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     grammar = tmp_path / "g.yaml"
-    body = {
-        "format": 1,
-        "name": "g",
-        "start": "s",
-        "rules": {
-            "s": [f"{{who}} came. {ALL.replace('{', '')}"],
-            "who": {"attribute": "gender", "groups": {"female": ["a woman"], "male": ["a man"]}},
-            f"odd{ALL}": ["x"],
-        },
+    rules = {
+        "s": [f"{{who}} came. {ALL.replace('{', '')}"],
+        "who": {"attribute": "gender", "groups": {"female": ["a woman"], "male": ["a man"]}},
     }
-    for rules in (body, body | {"rules": {k: body["rules"][k] for k in ("s", "who")}}):
-        grammar.write_text(json.dumps(rules), encoding="utf-8")
+    for more in ({f"odd{ALL}": ["x"]}, {}):
+        body = {"format": 1, "name": "g", "start": "s", "rules": rules | more}
+        grammar.write_text(json.dumps(body), encoding="utf-8")
         run(["list", "grammars", "check", str(grammar)])
         assert acting(told(capsys)) == []
     table = tmp_path / f"t{PIECES[0]}.csv"
@@ -142,9 +123,7 @@ def test_a_run_folder_of_others(tmp_path: Path, capsys: pytest.CaptureFixture[st
     record = {"format_version": 1, "id": ALL, "status": "partial", "status_reason": ALL, "spec": spec}
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     (folder / "run.json").write_text(json.dumps(record | {"journal": {}}), encoding="utf-8")
-    (folder / "cases.jsonl").write_text(
-        json.dumps({ALL: 1, "hash": ALL, "prev": ALL, "seq": 0}) + "\n", encoding="utf-8"
-    )
+    json_lines(folder / "cases.jsonl", [{ALL: 1, "hash": ALL, "prev": ALL, "seq": 0}])
     for argv in (["verify"], ["report"], ["show"], ["compare"], ["resume"], ["augment"]):
         more = {"show": ["v1"], "compare": [str(folder)], "augment": ["--out", str(tmp_path / "o")]}
         # Of a record that lacks parts, what is printed before counts.

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from judged import edit
 
 from auditor.core.errors import RunFolderError
-from auditor.core.types import Case, Check, Edit, Prompt, Response, Variant, Verdict
+from auditor.core.types import Case, Check, Prompt, Response, Variant, Verdict
 from auditor.store.folder import JOURNALS, PLAN, RUN, RunFolder
 from auditor.store.integrity import verify_folder
 from auditor.store.journal import REGISTER as FILE
@@ -25,23 +27,15 @@ def fill(root: Path) -> Path:
     """A finished run with four lines in each journal."""
     with RunFolder.create(root, {"task": "sentiment", "plan": {"seed": 7}}) as folder:
         for n in range(4):
-            edit = Edit(
-                attribute="gender", kind="swap", source_group="men", target_group="women",
-                source="man", target="woman", where=(2, 5),
-            )  # fmt: skip
             original = Variant(id=f"c{n}.o", input=f"a man {n}")
-            variant = Variant(id=f"c{n}.v0", input=f"a woman {n}", edits=(edit,))
+            variant = Variant(id=f"c{n}.v0", input=f"a woman {n}", edits=(edit("man", "woman", at=2),))
             check = Check(variant_id=variant.id, check="dependency.v1", status="valid")
             case = Case(id=f"c{n}", suite="mutation.v1", original=original, variants=(variant,))
             folder.add_cases([(case, {variant.id: check}, None)])
             prompt = Prompt(format="bare", text=str(variant.input))
             folder.add_prompt(variant.id, prompt)
-            folder.add_response(
-                Response(
-                    variant_id=variant.id, prompt_sha256=prompt.sha256, format="bare", replicate=0, output="positive",
-                    model="m",
-                )
-            )  # fmt: skip
+            asked = {"variant_id": variant.id, "prompt_sha256": prompt.sha256, "format": "bare", "model": "m"}
+            folder.add_response(Response(**asked, replicate=0, output="positive"))
         folder.write_verdicts(
             Verdict(case_id=f"c{n}", variant_id=f"c{n}.v0", order=1, attributes=("gender",), outcome="pass", model="m")
             for n in range(4)
@@ -51,16 +45,17 @@ def fill(root: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def finished() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as root:
-        yield fill(Path(root))
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fill(tmp_path_factory.mktemp("finished"))
 
 
-def copied(path: Path, root: str) -> Path:
+@contextmanager
+def copied(path: Path) -> Iterator[Path]:
     """The run with its register, in a folder of its own."""
-    whole = Path(root) / "runs"
-    shutil.copytree(path.parent, whole)
-    return whole / path.name
+    with tempfile.TemporaryDirectory() as root:
+        whole = Path(root) / "runs"
+        shutil.copytree(path.parent, whole)
+        yield whole / path.name
 
 
 def target(path: Path, name: str) -> Path:
@@ -77,87 +72,66 @@ def test_a_run_as_written_has_no_problem(finished: Path) -> None:
         assert len((finished / name).read_bytes().splitlines()) == 4
 
 
-@pytest.mark.parametrize("name", [*JOURNALS, FILE])
-@QUICK
-@given(data=st.data())
-def test_any_changed_byte(finished: Path, name: str, data: st.DataObject) -> None:
-    with tempfile.TemporaryDirectory() as root:
-        path = copied(finished, root)
-        raw = bytearray(target(path, name).read_bytes())
-        at = data.draw(st.integers(0, len(raw) - 1))
-        raw[at] = data.draw(st.integers(0, 255).filter(lambda b: b != raw[at]))
-        target(path, name).write_bytes(raw)
-        assert seen(path, name)
+def byte_changed(raw: bytes, data: st.DataObject) -> bytes:
+    at = data.draw(st.integers(0, len(raw) - 1))
+    return raw[:at] + bytes([data.draw(st.integers(0, 255).filter(lambda b: b != raw[at]))]) + raw[at + 1 :]
 
 
-@pytest.mark.parametrize("name", JOURNALS)
+def lines_moved(raw: bytes, data: st.DataObject) -> bytes:
+    lines = raw.splitlines(keepends=True)
+    return b"".join(data.draw(st.permutations(lines).filter(lambda order: order != lines)))
+
+
+def line_added(raw: bytes, data: st.DataObject) -> bytes:
+    """A line that was there already, or a foreign one."""
+    lines = raw.splitlines(keepends=True)
+    others = [b"{}\n", b"\n", b'{"id":"x"}\n', *lines]
+    lines.insert(data.draw(st.integers(0, len(lines))), data.draw(st.sampled_from(others)))
+    return b"".join(lines)
+
+
+def lines_taken_out(raw: bytes, data: st.DataObject) -> bytes:
+    lines = raw.splitlines(keepends=True)
+    gone = data.draw(st.sets(st.integers(0, len(lines) - 1), min_size=1))
+    return b"".join(line for i, line in enumerate(lines) if i not in gone)
+
+
+CHANGES = [(change, name) for change in (byte_changed, lines_moved) for name in (*JOURNALS, FILE)]
+CHANGES += [(change, name) for change in (line_added, lines_taken_out) for name in JOURNALS]
+
+
+@pytest.mark.parametrize(("change", "name"), CHANGES, ids=[f"{change.__name__} {name}" for change, name in CHANGES])
 @QUICK
 @given(data=st.data())
-def test_any_lines_taken_out(finished: Path, name: str, data: st.DataObject) -> None:
-    with tempfile.TemporaryDirectory() as root:
-        path = copied(finished, root)
-        lines = (path / name).read_bytes().splitlines(keepends=True)
-        gone = data.draw(st.sets(st.integers(0, len(lines) - 1), min_size=1))
-        (path / name).write_bytes(b"".join(line for i, line in enumerate(lines) if i not in gone))
+def test_any_change(finished: Path, change: Callable[..., bytes], name: str, data: st.DataObject) -> None:
+    with copied(finished) as path:
+        file = target(path, name)
+        file.write_bytes(change(file.read_bytes(), data))
         problems = [p for p in verify_folder(path) if p.file == name]
-        assert any(p.kind == "missing" for p in problems)
-
-
-@pytest.mark.parametrize("name", [*JOURNALS, FILE])
-@QUICK
-@given(data=st.data())
-def test_any_other_order(finished: Path, name: str, data: st.DataObject) -> None:
-    with tempfile.TemporaryDirectory() as root:
-        path = copied(finished, root)
-        lines = target(path, name).read_bytes().splitlines(keepends=True)
-        other = data.draw(st.permutations(lines).filter(lambda order: order != lines))
-        target(path, name).write_bytes(b"".join(other))
-        assert seen(path, name)
-
-
-@pytest.mark.parametrize("name", JOURNALS)
-@QUICK
-@given(data=st.data())
-def test_any_repeated_or_foreign_line(finished: Path, name: str, data: st.DataObject) -> None:
-    with tempfile.TemporaryDirectory() as root:
-        path = copied(finished, root)
-        lines = (path / name).read_bytes().splitlines(keepends=True)
-        others = [b"{}\n", b"\n", b'{"id":"x"}\n', *lines]
-        lines.insert(data.draw(st.integers(0, len(lines))), data.draw(st.sampled_from(others)))
-        (path / name).write_bytes(b"".join(lines))
-        assert seen(path, name)
+        assert problems
+        assert change is not lines_taken_out or any(p.kind == "missing" for p in problems)
 
 
 @pytest.mark.parametrize("name", [*JOURNALS, PLAN, RUN])
-def test_a_file_put_in_the_place_of_another(finished: Path, name: str) -> None:
-    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
-        path, other = copied(finished, one), fill(Path(two))
-        record = json.loads((other / PLAN).read_bytes())
-        assert record["run_id"]
-        assert verify_folder(other) == []
+def test_a_file_put_in_the_place_of_another(finished: Path, name: str, tmp_path: Path) -> None:
+    other = fill(tmp_path)
+    assert json.loads((other / PLAN).read_bytes())["run_id"]
+    assert verify_folder(other) == []
+    with copied(finished) as path:
         (path / name).write_bytes((other / name).read_bytes())
         if (path / name).read_bytes() != (finished / name).read_bytes():
             assert verify_folder(path)
 
 
-@pytest.mark.parametrize("name", JOURNALS)
+@pytest.mark.parametrize("name", [*JOURNALS, RUN])
 def test_a_whole_file_that_is_gone(finished: Path, name: str) -> None:
-    with tempfile.TemporaryDirectory() as root:
-        path = copied(finished, root)
+    with copied(finished) as path:
         (path / name).unlink()
         assert seen(path, name)
 
 
-def test_a_deleted_record(finished: Path) -> None:
-    with tempfile.TemporaryDirectory() as root:
-        path = copied(finished, root)
-        (path / RUN).unlink()
-        assert seen(path, RUN)
-
-
 def test_the_end_of_a_run_taken_out_of_the_register(finished: Path) -> None:
-    with tempfile.TemporaryDirectory() as root:
-        path = copied(finished, root)
+    with copied(finished) as path:
         register = target(path, FILE)
         lines = register.read_bytes().splitlines(keepends=True)
         assert len(lines) == 2
@@ -168,19 +142,17 @@ def test_the_end_of_a_run_taken_out_of_the_register(finished: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("provenance", "elsewhere"),
-        ("provenance", {"files": ["report.csv"]}),
-        ("journal", []),
+        ("provenance", "elsewhere"), ("provenance", {"files": ["report.csv"]}), ("journal", []),
         ("journal", {"cases.jsonl": 4}),
     ],
-)
-def test_a_record_of_another_shape_is_told(finished: Path, tmp_path: Path, name: str, value: object) -> None:
-    path = copied(finished, str(tmp_path))
-    record = json.loads((path / RUN).read_text("utf-8"))
-    (path / RUN).write_text(json.dumps(record | {name: value}), "utf-8")
-    try:
-        told = " ".join(map(str, verify_folder(path)))
-    except RunFolderError as error:
-        told = str(error)
+)  # fmt: skip
+def test_a_record_of_another_shape_is_told(finished: Path, name: str, value: object) -> None:
+    with copied(finished) as path:
+        record = json.loads((path / RUN).read_text("utf-8"))
+        (path / RUN).write_text(json.dumps(record | {name: value}), "utf-8")
+        try:
+            told = " ".join(map(str, verify_folder(path)))
+        except RunFolderError as error:
+            told = str(error)
     assert RUN in told
     assert "was changed" in told
