@@ -82,7 +82,7 @@ def test_a_blind_model_bounds_nothing_and_a_seeing_one_does() -> None:
     seeing = run(Planted(), delta=0.3)
     control = seeing.record["controls"]["positive_control"]["planted"]
     assert control["seen"] is True
-    assert {f.verdict for f in seeing.findings} == {"bounded"}
+    assert {f.verdict for f in seeing.findings if f.code == "DIR110"} == {"bounded"}
     blind = run(Planted(base="constant"), delta=0.3)
     assert blind.record["controls"]["positive_control"]["planted"]["seen"] is False
     assert {f.verdict for f in blind.findings} == {"not_determined"}
