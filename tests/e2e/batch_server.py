@@ -7,10 +7,9 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from nursery import Threaded
+from nursery import Quiet, Threaded, completion
 
 
 class Provider(Threaded):
@@ -60,12 +59,11 @@ class Provider(Threaded):
                 self.files[batch[name]] = b"".join(json.dumps(r).encode() + b"\n" for r in rows)
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class Handler(Quiet):
     server: Provider
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.body()
         if self.failed():
             return
         if self.path == "/v1/chat/completions":
@@ -111,8 +109,7 @@ class Handler(BaseHTTPRequestHandler):
         else:
             if self.holds("content"):
                 return
-            data = self.server.files[path.split("/")[3]]
-            self.send(200, data, "application/octet-stream")
+            self.send(200, self.server.files[path.split("/")[3]], "application/octet-stream")
 
     def chat(self, body: dict[str, Any]) -> None:
         """Answer one request at once, as the same line of a batch that went well."""
@@ -136,30 +133,15 @@ class Handler(BaseHTTPRequestHandler):
     def failed(self) -> bool:
         if not self.server.trouble:
             return False
-        self.send(self.server.trouble.pop(0), b'{"error": {"message": "broken"}}', "application/json")
+        self.send(self.server.trouble.pop(0), b'{"error": {"message": "broken"}}')
         return True
 
     def say(self, value: object) -> None:
-        self.send(200, json.dumps(value).encode(), "application/json")
-
-    def send(self, status: int, data: bytes, kind: str) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *args: Any) -> None:
-        """Say nothing."""
+        self.send(200, json.dumps(value).encode())
 
 
 def answered(text: str) -> dict[str, Any]:
-    body = {
-        "model": "served-2",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
-        "usage": {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12},
-    }
-    return {"response": {"status_code": 200, "body": body}, "error": None}
+    return {"response": {"status_code": 200, "body": completion("served-2", {"content": text}, 10, 2)}, "error": None}
 
 
 def refused(status: int) -> dict[str, Any]:

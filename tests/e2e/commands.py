@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,21 @@ def said(capsys: Capture, *argv: object) -> tuple[int, str]:
     """Exit code of a command (a line, or its words), and what it prints, as one line."""
     code, out, err = both(capsys, *argv)
     return code, " ".join((out + err).split())
+
+
+def tells(capsys: Capture, argv: str | list[Any], *parts: str, code: int = 0) -> str:
+    """What a command prints, as one line; it must end with ``code`` and say all of ``parts``."""
+    ended, text = said(capsys, *([argv] if isinstance(argv, str) else argv))
+    assert ended == code, text
+    missing = [part for part in parts if part not in text]
+    assert missing == [], text
+    return text
+
+
+def only(pattern: str) -> Path:
+    """The one file or folder below the working folder that fits."""
+    (path,) = Path().glob(pattern)
+    return path
 
 
 def both(capsys: Capture, *argv: object) -> tuple[int, str, str]:

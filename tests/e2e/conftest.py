@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from nursery import Nursery
+from nursery import Nursery, audit
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -16,6 +19,19 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 def nursery(tmp_path_factory: pytest.TempPathFactory) -> Nursery:
     """Start audits that share a cache."""
     return Nursery(tmp_path_factory.mktemp("nursery"))
+
+
+@pytest.fixture
+def audited(tmp_path: Path) -> Callable[..., CompletedProcess[str]]:
+    """Run a command with a cache of its own to its end, which must have the exit code that is given."""
+    environment = os.environ | {"AUDIT_CACHE": str(tmp_path / "c")}
+
+    def call(*argv: str | Path, code: int = 0) -> CompletedProcess[str]:
+        done = audit(*argv, cwd=tmp_path, environment=environment)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+    return call
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,8 @@ from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from typing import Any
 
+import nursery
+
 FAULTS = (
     "429", "429-seconds", "429-date", "429-ms", "429-reset", "500", "503", "reset", "close", "half", "half-chunked",
     "bad-json", "wrong-type", "no-choices", "slow-loris", "late",
@@ -97,7 +99,7 @@ def prompt_key(messages: object) -> str:
 
 def by_digest(text: str) -> str:
     """An answer to a sentiment prompt that depends on the text alone."""
-    return "positive" if hashlib.sha256(text.encode()).digest()[0] < 128 else "negative"
+    return nursery.label("", text)
 
 
 class FaultServer:
@@ -186,10 +188,8 @@ class FaultServer:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         if head.startswith("GET "):
             return await _send(writer, 200, self.record.plain())
-        length = next(
-            int(line.partition(":")[2]) for line in head.split("\r\n") if line.lower().startswith("content-length:")
-        )
-        body = json.loads(await reader.readexactly(length))
+        length = head.lower().partition("\r\ncontent-length:")[2].partition("\r\n")[0]
+        body = json.loads(await reader.readexactly(int(length)))
         record = self.record
         record.calls += 1
         record.in_flight += 1
@@ -208,8 +208,8 @@ class FaultServer:
             return await self._fault("500", writer, b"")
         draw = random.Random(f"{self.seed}:{key}")
         slow = draw.random() < mix.tail
-        hit, faults = draw.random() < mix.share, []
-        if hit:
+        faults: list[str] = []
+        if draw.random() < mix.share:
             faults = draw.choices(mix.faults, k=draw.randint(1, mix.longest))
             self.record.planned.setdefault(key, len(faults))
             faults = self._due.setdefault(key, faults)
@@ -258,9 +258,9 @@ class FaultServer:
         if fault == "filter":
             return await _send(writer, 200, completion("", finish_reason="content_filter"))
         if fault == "bad-json":
-            return await _send_raw(writer, 200, whole[:-5], "application/json")
+            return await _send(writer, 200, whole[:-5])
         if fault == "wrong-type":
-            return await _send_raw(writer, 200, whole, "text/html; charset=utf-8")
+            return await _send(writer, 200, whole, kind="text/html; charset=utf-8")
         if fault == "no-choices":
             return await _send(writer, 200, {"choices": []})
         if fault == "reset":
@@ -288,12 +288,8 @@ class FaultServer:
 
 
 def completion(text: str, tokens_in: int = 7, finish_reason: str = "stop") -> dict[str, Any]:
-    """A chat completion as the protocol has it."""
-    choice = {"index": 0, "finish_reason": finish_reason, "message": {"role": "assistant", "content": text}}
-    return {
-        "id": "x", "object": "chat.completion", "created": 1, "model": "fault-server-1", "choices": [choice],
-        "usage": {"prompt_tokens": tokens_in, "completion_tokens": 2, "total_tokens": tokens_in + 2},
-    }  # fmt: skip
+    """A chat completion of this server."""
+    return nursery.completion("fault-server-1", {"content": text}, tokens_in, 2, finish_reason)
 
 
 def _head(status: int, content_type: str, more: list[str]) -> bytes:
@@ -302,16 +298,12 @@ def _head(status: int, content_type: str, more: list[str]) -> bytes:
 
 
 async def _send(
-    writer: asyncio.StreamWriter, status: int, value: object, headers: Mapping[str, str] | None = None
-) -> bool:
-    return await _send_raw(writer, status, json.dumps(value).encode(), "application/json", headers)
-
-
-async def _send_raw(
-    writer: asyncio.StreamWriter, status: int, body: bytes, content_type: str, headers: Mapping[str, str] | None = None
-) -> bool:
+    writer: asyncio.StreamWriter, status: int, value: object, headers: Mapping[str, str] | None = None,
+    kind: str = "application/json",
+) -> bool:  # fmt: skip
+    body = value if isinstance(value, bytes) else json.dumps(value).encode()
     more = [f"Content-Length: {len(body)}", *(f"{name}: {value}" for name, value in (headers or {}).items())]
-    writer.write(_head(status, content_type, more) + body)
+    writer.write(_head(status, kind, more) + body)
     await writer.drain()
     return True
 

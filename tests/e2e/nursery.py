@@ -122,6 +122,13 @@ class Nursery:
         """The exit code of ``pid``; minus the signal where one ended it."""
         return warm().tell(pid)
 
+    def kill(self, pid: int) -> bool:
+        """Kill ``pid``; whether it had not ended before, which must be well."""
+        os.kill(pid, signal.SIGKILL)
+        code = self.wait(pid)
+        assert code in (0, -signal.SIGKILL), self.said.read_text()[-2000:]
+        return code != 0
+
     def call(self, *argv: str) -> None:
         """Run one audit to its end, which must be a good one."""
         code = self.wait(self.start(*argv))
@@ -171,6 +178,7 @@ class Server(Threaded):
         self.whole = whole  # whether it reads all messages, not the last alone
         self.asked: Counter[str] = Counter()
         self.bodies: list[dict[str, Any]] = []
+        self.headers: list[Any] = []
         self.lock = threading.Lock()
         self.delay_s = delay_s
         self.reply = reply
@@ -200,67 +208,108 @@ class Server(Threaded):
         """Say nothing of connections whose process was killed."""
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Server
+class Quiet(BaseHTTPRequestHandler):
+    """Sends whole answers, and says nothing of it."""
 
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        text, model = body["messages"][-1]["content"], body["model"]
-        time.sleep(self.server.delay_s)
-        with self.server.lock:
-            self.server.asked[model + json.dumps(body["messages"], sort_keys=True)] += 1
-            self.server.bodies.append(body)
-        read = "\n".join(m["content"] for m in body["messages"]) if self.server.whole else text
-        told = self.server.agent(body) if self.server.agent else {"content": self.server.reply(model, read)}
-        status, value = told if isinstance(told, tuple) else (200, self.completion(model, told, len(text) // 4))
-        data = json.dumps(value).encode()
+    protocol_version = "HTTP/1.1"
+
+    def body(self) -> bytes:
+        return self.rfile.read(int(self.headers["Content-Length"]))
+
+    def send(self, status: int, data: bytes, kind: str = "application/json") -> None:
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
-
-    def completion(self, model: str, told: dict[str, Any], tokens: int) -> dict[str, Any]:
-        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **told}}
-        usage = {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1}
-        return {
-            "id": "x", "object": "chat.completion", "created": 0, "model": model, "choices": [choice], "usage": usage,
-        }  # fmt: skip
 
     def log_message(self, *args: Any) -> None:
         """Say nothing."""
 
 
-def figures(folder: Path) -> dict[str, Any]:
-    (path,) = folder.glob("*/run.json")
-    record = json.loads(path.read_text())
+def completion(
+    model: str, message: dict[str, Any], tokens_in: int, tokens_out: int = 1, finish_reason: str = "stop"
+) -> dict[str, Any]:
+    """A chat completion as the protocol has it."""
+    choice = {"index": 0, "finish_reason": finish_reason, "message": {"role": "assistant", **message}}
+    usage = {"prompt_tokens": tokens_in, "completion_tokens": tokens_out, "total_tokens": tokens_in + tokens_out}
+    return {
+        "id": "x", "object": "chat.completion", "created": 1, "model": model, "choices": [choice], "usage": usage,
+    }  # fmt: skip
+
+
+class Handler(Quiet):
+    server: Server
+
+    def do_POST(self) -> None:
+        body = json.loads(self.body())
+        text, model = body["messages"][-1]["content"], body["model"]
+        time.sleep(self.server.delay_s)
+        with self.server.lock:
+            self.server.asked[model + json.dumps(body["messages"], sort_keys=True)] += 1
+            self.server.bodies.append(body)
+            self.server.headers.append(self.headers)
+        read = "\n".join(m["content"] for m in body["messages"]) if self.server.whole else text
+        told = self.server.agent(body) if self.server.agent else {"content": self.server.reply(model, read)}
+        status, value = told if isinstance(told, tuple) else (200, completion(model, told, len(text) // 4))
+        self.send(status, json.dumps(value).encode())
+
+
+def finished(folder: Path) -> dict[str, Any]:
+    """The record of the one run in a folder, which must be complete."""
+    (path,) = folder.glob("2*/run.json")
+    record: dict[str, Any] = json.loads(path.read_text())
     assert record["status"] == "complete", record["status_reason"]
+    return record
+
+
+def figures(folder: Path) -> dict[str, Any]:
+    record = finished(folder)
     kept = ("estimates", "findings", "diagnoses", "counts", "controls", "scores", "generation_pairs")
     found = {key: record[key] for key in kept if key in record}
     spent = ("calls", "cost_usd", "reserved_usd")  # also of calls in flight at a kill
     return found | {"counts": {name: n for name, n in record["counts"].items() if name not in spent}}
 
 
-def kill_after(nursery: Nursery, server: Server, folder: Path, calls: int, *argv: str) -> None:
-    """Start an audit, and kill it once it has its plan on disk and ``calls`` more answers."""
+def over(pid: int) -> bool:
+    """Whether an audit has ended."""
+    return Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
+
+
+def kill_after(
+    nursery: Nursery,
+    server: Server,
+    folder: Path,
+    calls: int,
+    *argv: str,
+    begun: str = "2*/plan.json",
+    wait_s: int = 120,
+) -> bool:
+    """Start an audit, and kill it once its first file and ``calls`` more answers are there; whether it lived so long."""
     aim = sum(server.asked.values()) + calls
     pid = nursery.start(*argv)
-    deadline = time.monotonic() + 120
-    while (sum(server.asked.values()) < aim or not list(folder.glob("2*/plan.json"))) and Path(
-        f"/proc/{pid}/stat"
-    ).read_text().split()[2] != "Z":
+    deadline = time.monotonic() + wait_s
+    while (sum(server.asked.values()) < aim or not list(folder.glob(begun))) and not over(pid):
         assert time.monotonic() < deadline
         time.sleep(0.002)
-    os.kill(pid, signal.SIGKILL)
-    assert nursery.wait(pid) in (-signal.SIGKILL, 0)
+    killed = nursery.kill(pid)
     server.settle()
+    return killed
+
+
+def sentiment(server: Server, folder: Path, *more: str) -> list[str]:
+    """The command line of an audit of one round and a little more."""
+    plan = "run --task sentiment --limit 66 --attributes age,gender --per-seed 2 --replicates 2 --yes --concurrency"
+    model = ["--model", "openai:served-model", "--base-url", server.url]
+    return [*plan.split(), str(IN_FLIGHT), *model, "--out", str(folder), *more]
 
 
 def journaled(path: Path) -> Counter[tuple[str, str]]:
     """How many answers to each (model, prompt) are on disk in whole lines."""
     lines = path.read_text(errors="replace").splitlines(keepends=True) if path.exists() else []
     rows = [json.loads(line) for line in lines if line.endswith("\n")]
+    twice = Counter((row["model"], row["prompt_sha256"], row["format"], row["replicate"]) for row in rows)
+    assert set(twice.values()) <= {1}, "an answer that is on disk was asked for again"
     return Counter((row["model"].removeprefix("openai:"), row["prompt_sha256"]) for row in rows)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import signal
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -13,7 +12,7 @@ from typing import Any
 
 import batch_server
 import pytest
-from nursery import Nursery
+from nursery import Nursery, finished, over
 
 pytestmark = pytest.mark.e2e
 
@@ -50,26 +49,15 @@ TEXTS = [
 
 def arguments(provider: Any, folder: Path, *more: str) -> list[str]:
     folder.mkdir(exist_ok=True)
-    data = folder / "texts.txt"
-    data.write_text("\n".join(TEXTS) + "\n")
-    args = ["run", "--task", "sentiment", "--data", str(data), "--attributes", "age,gender", "--per-seed", "2"]
-    args += [
-        "--model", "openai:served-model", "--base-url", provider.url, "--replicates", "2", "--no-cache",
-        "--full-plan",
-    ]  # fmt: skip
-    return [*args, "--yes", "--out", str(folder), *more]
-
-
-def record_of(folder: Path) -> dict[str, Any]:
-    (path,) = folder.glob("2*/run.json")
-    record: dict[str, Any] = json.loads(path.read_text())
-    assert record["status"] == "complete", record["status_reason"]
-    return record
+    (folder / "texts.txt").write_text("\n".join(TEXTS) + "\n")
+    plan = "run --task sentiment --attributes age,gender --per-seed 2 --replicates 2 --no-cache --full-plan --yes"
+    model = ["--model", "openai:served-model", "--base-url", provider.url]
+    return [*plan.split(), *model, "--data", str(folder / "texts.txt"), "--out", str(folder), *more]
 
 
 def figures(folder: Path) -> dict[str, Any]:
     """What must be alike with batches and without: all but what is asked at several times, and its calls."""
-    record = record_of(folder)
+    record = finished(folder)
     del record["controls"]["canary"]
     apart = ("calls", "asked", "tokens_in", "tokens_out", "cost_usd")
     counts = {name: value for name, value in record["counts"].items() if name not in apart}
@@ -112,9 +100,7 @@ def plain(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return figures(folder)
 
 
-def test_a_run_in_batches_has_the_figures_of_one_without(
-    nursery: Nursery, provider: Any, plain: Any, tmp_path: Path
-) -> None:
+def test_batches_give_the_figures_of_a_run_without(nursery: Nursery, provider: Any, plain: Any, tmp_path: Path) -> None:
     nursery.call(*arguments(provider, tmp_path, "--batch"))
     assert figures(tmp_path) == plain
     assert provider.direct == 0
@@ -127,7 +113,7 @@ def test_a_run_in_batches_has_the_figures_of_one_without(
     # One for the control texts, one for the first texts since the control was not seen, one for the cases, what these
     # left open, and one for all that looked hidden.
     assert len(provider.batches) == 7
-    assert record_of(tmp_path)["counts"]["hidden"]["2"] > 1
+    assert finished(tmp_path)["counts"]["hidden"]["2"] > 1
 
 
 # The first batch holds the control; the second what the first left open; the last what looked hidden.
@@ -142,8 +128,7 @@ def test_killed_at_a_step_of_a_batch_then_resumed(
     provider.hold_at(point, skip=skip)
     pid = nursery.start(*arguments(provider, tmp_path, "--batch"))
     assert provider.held.wait(120)
-    os.kill(pid, signal.SIGKILL)
-    assert nursery.wait(pid) == -signal.SIGKILL
+    assert nursery.kill(pid)
     provider.go.set()
     there = len(provider.batches)
     assert there == skip + (point not in ("upload", "create")) or point == "content"
@@ -154,9 +139,7 @@ def test_killed_at_a_step_of_a_batch_then_resumed(
     assert figures(tmp_path) == plain
 
 
-def test_the_time_limit_ends_a_run_that_waits_for_a_batch_and_resume_waits_on(
-    nursery: Nursery, provider: Any, plain: Any, tmp_path: Path
-) -> None:
+def test_resume_waits_on_where_the_time_limit_came(nursery: Nursery, provider: Any, plain: Any, tmp_path: Path) -> None:
     provider.polls = 7  # for over a minute
     pid = nursery.start(*arguments(provider, tmp_path, "--batch", "--max-seconds", "3", "--format", "json"))
     assert nursery.wait(pid) == 3
@@ -196,10 +179,9 @@ def test_kills_at_random_steps_of_batches(nursery: Nursery, plain: Any, tmp_path
             for _ in range(rng.randint(1, 2)):
                 one.hold_at(rng.choice(["upload", "create", "created", "look", "content"]), skip=rng.randrange(4))
                 pid = nursery.start(*argv)
-                while not one.held.wait(0.05) and Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z":
+                while not one.held.wait(0.05) and not over(pid):
                     pass
-                os.kill(pid, signal.SIGKILL)
-                hits += nursery.wait(pid) == -signal.SIGKILL
+                hits += nursery.kill(pid)
                 one.hold = ""
                 one.go.set()
                 (run,) = folder.glob("2*")

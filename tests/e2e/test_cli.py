@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import nursery
 import pytest
@@ -44,37 +45,30 @@ def audit(*args: str | Path, cwd: Path, code: int | None = 0) -> subprocess.Comp
     return require(nursery.audit(*args, cwd=cwd, environment=environment(cwd)), code)
 
 
-def typed(*args: str | Path, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+def spawned(cwd: Path, *args: str | Path, stdout: int) -> subprocess.CompletedProcess[str]:
     """The command as a shell starts it, imports and all."""
-    done = subprocess.run(
-        [str(AUDIT), *map(str, args)], cwd=cwd, env=environment(cwd), capture_output=True, text=True,
+    return subprocess.run(
+        [str(AUDIT), *map(str, args)], cwd=cwd, env=environment(cwd), stdout=stdout, stderr=subprocess.PIPE, text=True,
         stdin=subprocess.DEVNULL, timeout=300, check=False,
     )  # fmt: skip
-    return require(done, code)
 
 
-def texts(folder: Path) -> Path:
-    path = folder / "texts.txt"
-    path.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
-    return path
-
-
-def run_of(folder: Path) -> Path:
-    (run,) = [p.parent for p in (folder / "reports").glob("*/plan.json")]
-    return run
+def run_of(folder: Path) -> tuple[Path, dict[str, Any]]:
+    """The one run of a folder, and its record."""
+    (record,) = folder.glob("reports/*/run.json")
+    return record.parent, json.loads(record.read_text())
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one finished run of the two embedded models."""
     folder = tmp_path_factory.mktemp("finished")
-    typed("--task", "sentiment", "--limit", "30", cwd=folder)
+    require(spawned(folder, "--task", "sentiment", "--limit", "30", stdout=subprocess.PIPE), 0)
     return folder
 
 
 def test_first_audit_ends_with_reports(finished: Path) -> None:
-    run = run_of(finished)
-    record = json.loads((run / "run.json").read_text())
+    run, record = run_of(finished)
     assert record["status"] == "complete"
     assert set(record["models"]) == {"reviews", "vader"}
     assert record["counts"]["seeds"] == 30
@@ -88,7 +82,7 @@ def test_first_audit_ends_with_reports(finished: Path) -> None:
 
 
 def test_run_folder_follows_the_contract(finished: Path) -> None:
-    run = run_of(finished)
+    run, record = run_of(finished)
     lines = {
         name: [json.loads(line) for line in (run / f"{name}.jsonl").read_text().splitlines()]
         for name in ("cases", "prompts", "responses", "verdicts")
@@ -105,36 +99,25 @@ def test_run_folder_follows_the_contract(finished: Path) -> None:
     assert any(not v["valid"] for v in variants)
     assert any(v["order"] == 2 for v in variants)
     assert {"variant_id", "format", "prompt_sha256", "input"} <= set(lines["prompts"][0])
-    assert {
-        "variant_id", "prompt_sha256", "format", "replicate", "output", "scores", "cached", "latency_s", "usage", "cost_usd",
-    } <= set(lines["responses"][0])  # fmt: skip
-    assert {
-        "case_id", "variant_id", "order", "attributes", "outcome", "hidden", "original_output", "variant_output", "distance", "reason",
-    } <= set(lines["verdicts"][0])  # fmt: skip
-    record = json.loads((run / "run.json").read_text())
-    assert {
-        "format_version", "tool_version", "status", "spec", "provenance", "counts", "estimates", "controls", "findings",
-        "diagnoses",
-    } <= set(record)  # fmt: skip
+    answer = "variant_id prompt_sha256 format replicate output scores cached latency_s usage cost_usd"
+    assert set(answer.split()) <= set(lines["responses"][0])
+    verdict = "case_id variant_id order attributes outcome hidden original_output variant_output distance reason"
+    assert set(verdict.split()) <= set(lines["verdicts"][0])
+    whole = "format_version tool_version status spec provenance counts estimates controls findings diagnoses"
+    assert set(whole.split()) <= set(record)
     counts = record["counts"]
-    assert {
-        "seeds", "cases", "variants", "valid", "discarded", "calls", "cached", "failed", "unparsed", "refused",
-        "tokens_in", "tokens_out", "cost_usd",
-    } <= set(counts)  # fmt: skip
-    told = lines["verdicts"]
-    for order in ("1", "2"):
-        assert counts["violations"][order] == sum(
-            v["outcome"] == "violation" and v["order"] == int(order) for v in told
-        )
-        assert counts["hidden"][order] == sum(v["hidden"] is True and v["order"] == int(order) for v in told)
+    assert {"seeds", "cases", "variants", "valid", "discarded", "calls", "cached", "failed", "unparsed"} <= set(counts)
+    assert {"refused", "tokens_in", "tokens_out", "cost_usd"} <= set(counts)
+    for order in (1, 2):
+        told = [v for v in lines["verdicts"] if v["order"] == order]
+        assert counts["violations"][str(order)] == sum(v["outcome"] == "violation" for v in told)
+        assert counts["hidden"][str(order)] == sum(v["hidden"] is True for v in told)
 
 
 def test_show_report_verify_need_no_model(finished: Path) -> None:
-    run = run_of(finished)
-    record = json.loads((run / "run.json").read_text())
+    run, record = run_of(finished)
     assert record["findings"]
-    shown = audit("show", run.name, record["findings"][0]["id"], cwd=finished)
-    assert len(shown.stdout) > 200
+    assert len(audit("show", run.name, record["findings"][0]["id"], cwd=finished).stdout) > 200
     assert "F999" in audit("show", run.name, "F999", cwd=finished, code=2).stderr
     before = (run / "report.html").read_text()
     (run / "report.html").unlink()
@@ -145,22 +128,19 @@ def test_show_report_verify_need_no_model(finished: Path) -> None:
 
 
 def test_replay_asks_again(finished: Path) -> None:
-    run = run_of(finished)
-    record = json.loads((run / "run.json").read_text())
+    run, record = run_of(finished)
     finding = next(f for f in record["findings"] if f["exemplars"])
-    told = json.loads(
-        audit("show", run, finding["id"], "--again", "--replicates", "2", "--format", "json", cwd=finished).stdout
-    )
+    again = ["--again", "--replicates", "2", "--format", "json"]
+    told = json.loads(audit("show", run, finding["id"], *again, cwd=finished).stdout)
     assert told["cells"][0]["role"] == "original"
     assert all(sum(cell["now"].values()) == 2 for cell in told["cells"])
 
 
 def test_json_stands_alone_on_stdout_and_equals_the_file(tmp_path: Path) -> None:
-    done = audit(
-        "run", "--task", "sentiment", "--data", texts(tmp_path), "--model", "vader", "--format", "json", cwd=tmp_path
-    )
-    record = json.loads(done.stdout)
-    on_disk = json.loads((run_of(tmp_path) / "run.json").read_text())
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    argv = "run --task sentiment --data texts.txt --model vader --format json"
+    record = json.loads(audit(*argv.split(), cwd=tmp_path).stdout)
+    _, on_disk = run_of(tmp_path)
     on_disk.pop("journal", None)
     record.pop("journal", None)
     assert record == on_disk
@@ -171,14 +151,9 @@ def test_a_reader_that_goes_away_is_no_error(argv: tuple[str, ...], tmp_path: Pa
     """As ``audit … | head -c 1``: whether the rest is written at once or when the process ends."""
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run(
-        [str(AUDIT), *argv], cwd=tmp_path, env=environment(tmp_path), stdout=write, stderr=subprocess.PIPE, text=True,
-        stdin=subprocess.DEVNULL, timeout=300, check=False,
-    )  # fmt: skip
+    done = spawned(tmp_path, *argv, stdout=write)
     os.close(write)
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
-    assert "BrokenPipe" not in done.stderr
+    assert "BrokenPipe" not in require(done, 0).stderr
 
 
 @pytest.mark.parametrize("more", [(), ("--jobs", "2")], ids=["one-process", "two-processes"])
@@ -186,16 +161,10 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, more: tuple[str, ...]) -> None
     """A real signal while answers come in: the command library catches it first, and must not swallow the words."""
     slow = tmp_path / "slow.py"
     slow.write_text("import time\ndef classify(text):\n    time.sleep(0.2)\n    return 'positive'\n")
+    argv = "--task sentiment --model python:slow:classify --limit 70 --concurrency 1"
     process = subprocess.Popen(
-        [
-            str(AUDIT), "--task", "sentiment", "--model", "python:slow:classify", *more, "--limit", "70",
-            "--concurrency", "1",
-        ],
-        cwd=tmp_path,
+        [str(AUDIT), *argv.split(), *more], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=os.environ | {"AUDIT_CACHE": str(tmp_path / "cache.sqlite")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     deadline = time.monotonic() + 120

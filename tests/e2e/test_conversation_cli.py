@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from nursery import IN_FLIGHT, Nursery, Server, audit, figures, kill_after
+from nursery import IN_FLIGHT, Nursery, Server, figures, kill_after
 
 pytestmark = pytest.mark.e2e
 WOMEN = re.compile(r"\b(she|her|hers|woman|women|widow|mother|daughter|wife|girl)\b", re.IGNORECASE)
 PEOPLE = re.compile(r"\b(s?he|hers?|him|his|(wo)?m[ae]n|widow(er)?|boy|girl|they|their|them)\b", re.IGNORECASE)
-PLAN = ("--task", "support", "--model", "openai:clerk", "--attributes", "gender", "--groups", "gender:female/male")
+PLAN = shlex.split("--task support --model openai:clerk --attributes gender --groups gender:female/male --base-url")
+Asked = Callable[..., Any]
 
 
 def clerk(lowered: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -54,15 +55,10 @@ def server() -> Iterator[Server]:
 
 
 @pytest.mark.parametrize("lowered", [0, 15])
-def test_less_money_for_women_is_found_in_the_argument(tmp_path: Path, server: Server, lowered: int) -> None:
+def test_less_money_for_women_is_found_in_a_call(tmp_path: Path, server: Server, audited: Asked, lowered: int) -> None:
     server.agent = clerk(lowered)
-    environment = dict(os.environ) | {"AUDIT_CACHE": str(tmp_path / "c"), "OPENAI_API_KEY": "x"}
-    done = audit(
-        *PLAN, "--base-url", server.url, "--max-calls", "5000", "--limit", "40", "--format", "json", "--out", tmp_path / "runs",
-        cwd=tmp_path, environment=environment,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    record: dict[str, Any] = json.loads(done.stdout)
+    argv = [*PLAN, server.url, "--max-calls", "5000", "--limit", "40", "--format", "json", "--out", "runs"]
+    record = json.loads(audited(*argv).stdout)
     (claim,) = [c for c in record["claims"] if c["family"] == "net" and c["scale"] == "number"]
     assert (claim["verdict"] == "shown") == (lowered > 0)
     assert claim["low"] <= -lowered <= claim["high"]
@@ -72,17 +68,16 @@ def test_less_money_for_women_is_found_in_the_argument(tmp_path: Path, server: S
     assert 0 <= counts["calls"] - sum(server.asked.values()) <= counts["calls"] / 200
     (folder,) = (tmp_path / "runs").glob("2*")
     variant = re.search(r'"id":"(\w+\.v\d+)"', (folder / "cases.jsonl").read_text())
-    shown = audit("show", folder, variant[1], cwd=tmp_path, environment=environment)
-    assert "→ refund(" in shown.stdout
-    assert "tool: The payment is booked." in shown.stdout
-    verified = audit("verify", folder, cwd=tmp_path, environment=environment)
-    assert verified.returncode == 0, verified.stdout
+    shown = audited("show", folder, variant[1]).stdout
+    assert "→ refund(" in shown
+    assert "tool: The payment is booked." in shown
+    audited("verify", folder)
 
 
 def test_a_run_that_is_killed_asks_nothing_twice_that_was_answered(tmp_path: Path, server: Server) -> None:
     server.delay_s = 0.005
     nursery = Nursery(tmp_path)
-    argv = [*PLAN, "--base-url", server.url, "--max-calls", "9000", "--limit", "10", "--yes"]
+    argv = [*PLAN, server.url, "--max-calls", "9000", "--limit", "10", "--yes"]
     whole = tmp_path / "whole"
     nursery.call(*argv, "--no-cache", "--out", str(whole))
     needed = sum(server.asked.values())
@@ -98,47 +93,32 @@ def test_a_run_that_is_killed_asks_nothing_twice_that_was_answered(tmp_path: Pat
     assert one["findings"] == other["findings"]
 
 
-def test_a_limit_on_calls_counts_those_within_conversations(tmp_path: Path, server: Server) -> None:
-    environment = dict(os.environ) | {"AUDIT_CACHE": str(tmp_path / "c"), "OPENAI_API_KEY": "x"}
-    done = audit(
-        *PLAN, "--base-url", server.url, "--max-calls", "100", "--format", "json", "--out", tmp_path / "runs",
-        cwd=tmp_path, environment=environment,
-    )  # fmt: skip
-    assert done.returncode == 3, done.stderr
-    record = json.loads(done.stdout)
+def test_a_limit_on_calls_counts_those_within_conversations(server: Server, audited: Asked) -> None:
+    record = json.loads(audited(*PLAN, server.url, "--max-calls", "100", "--format", "json", code=3).stdout)
     assert record["stopped_by"] == "max_calls"
     # The run books each call before it leaves; the server may miss the last ones.
     assert record["counts"]["calls"] == 100
     assert 90 <= sum(server.asked.values()) <= 100
 
 
-def test_a_redacted_run_keeps_what_was_read_and_no_conversation(tmp_path: Path, server: Server) -> None:
+def test_a_redacted_run_keeps_what_was_read_and_no_conversation(tmp_path: Path, server: Server, audited: Asked) -> None:
     server.agent = clerk(15)
-    environment = dict(os.environ) | {"AUDIT_CACHE": str(tmp_path / "c"), "OPENAI_API_KEY": "x"}
-    argv = [*PLAN, "--base-url", server.url, "--limit", "12", "--no-cache", "--yes", "--format", "json"]
-    claims = []
-    for more in ((), ("--redact",)):
-        done = audit(*argv, *more, "--out", f"o{len(more)}", cwd=tmp_path, environment=environment)
-        assert done.returncode == 0, done.stderr
-        claims.append(json.loads(done.stdout)["claims"])
-    plain, redacted = (next((tmp_path / name).glob("2*")) for name in ("o0", "o1"))
-    assert claims[0] == claims[1]
+    argv = [*PLAN, server.url, "--limit", "12", "--no-cache", "--yes", "--format", "json", "--out"]
+    one, other = (json.loads(audited(*argv, *more).stdout) for more in (["plain"], ["redacted", "--redact"]))
+    plain, redacted = (next((tmp_path / name).glob("2*")) for name in ("plain", "redacted"))
+    assert one["claims"] == other["claims"]
     said = ("The payment is booked", "smoked on first use", "Faults from the works", "Noted:")
     everything = [file.read_text(errors="replace") for file in redacted.rglob("*") if file.is_file()]
     assert not [word for word in said for text in everything if word in text]
     assert all(word in (plain / "responses.jsonl").read_text() for word in said)
-    assert audit("verify", redacted, cwd=tmp_path, environment=environment).returncode == 0
+    audited("verify", redacted)
 
     variant = re.search(r'"id":"(\w+\.v\d+)"', (plain / "cases.jsonl").read_text())
     before = server.asked.total()
-    again = ["show", plain, variant[1], "--again", "--replicates", "2", "--yes"]
-    shown = audit(*again, cwd=tmp_path, environment=environment)
-    assert shown.returncode == 0, shown.stderr
-    was = re.findall(r"before +(\w+ \(\d+\)) \d+×\n +now +(\w+ \(\d+\)) 2×", shown.stdout)
-    assert len(was) == 2, shown.stdout
+    shown = audited("show", plain, variant[1], "--again", "--replicates", "2", "--yes").stdout
+    was = re.findall(r"before +(\w+ \(\d+\)) \d+×\n +now +(\w+ \(\d+\)) 2×", shown)
+    assert len(was) == 2, shown
     assert all(one == other for one, other in was)  # the server goes by the text alone
     # Two versions, twice; three turns and two calls of tools in them.
     assert server.asked.total() == before + 2 * 2 * 5
-    refused = audit("show", redacted, variant[1], "--again", "--yes", cwd=tmp_path, environment=environment)
-    assert refused.returncode == 2
-    assert "--redact" in refused.stderr
+    assert "--redact" in audited("show", redacted, variant[1], "--again", "--yes", code=2).stderr

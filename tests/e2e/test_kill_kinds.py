@@ -8,24 +8,19 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
-import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from nursery import IN_FLIGHT, Nursery, Server, label
+from nursery import IN_FLIGHT, Nursery, Server, finished, kill_after, label, sentiment
 
 from auditor.agent import load
 from auditor.store.journal import read
+from tests.asking import GOAL, films, json_lines
 
 pytestmark = pytest.mark.e2e
-
-
-GOAL = "Do film reviews by women get another sentiment?"
 
 
 def said(model: str, text: str) -> str:
@@ -45,24 +40,23 @@ def server() -> Iterator[Any]:
 
 
 def jobs(server: Server, folder: Path) -> list[str]:
-    args = [*shlex.split("run --task sentiment --limit 66 --attributes age,gender --per-seed 2 --jobs 2")]
-    args += ["--model", "openai:served-model", "--base-url", server.url, "--replicates", "2", "--no-cache", "--yes"]
-    return [*args, "--concurrency", str(IN_FLIGHT), "--out", str(folder)]
+    return sentiment(server, folder, "--jobs", "2", "--no-cache")
 
 
 def tabular(server: Server, folder: Path) -> list[str]:
-    args = ["tabular", "--task", "lending", "--model", "openai:served-model", "--base-url", server.url, "--yes"]
-    args += ["--method", "aequitas", "--set", "generated=60", "--no-cache"]
-    return [*args, "--max-calls", "2000", "--concurrency", str(IN_FLIGHT), "--out", str(folder)]
+    plan = "tabular --task lending --method aequitas --set generated=60 --max-calls 2000"
+    return [*plan.split(), *asking(server, folder)]
+
+
+def asking(server: Server, folder: Path) -> list[str]:
+    model = ["--model", "openai:served-model", "--base-url", server.url]
+    return [*model, "--no-cache", "--yes", "--concurrency", str(IN_FLIGHT), "--out", str(folder)]
 
 
 def agent(server: Server, folder: Path) -> list[str]:
     folder.mkdir(exist_ok=True)
-    text = "A man in row {} liked the film. He bought the book and the coat in the morning."
-    data = folder / "texts.jsonl"
-    data.write_text("".join(json.dumps({"id": f"s{i}", "text": text.format(i)}) + "\n" for i in range(40)))
-    args = ["agent", GOAL, "--model", "openai:served-model", "--base-url", server.url, "--data", str(data)]
-    return [*args, "--no-cache", "--yes", "--concurrency", str(IN_FLIGHT), "--out", str(folder)]
+    data = json_lines(folder / "texts.jsonl", [{"id": one.id, "text": one.text} for one in films(40)])
+    return ["agent", GOAL, "--data", str(data), *asking(server, folder)]
 
 
 def plain(folder: Path) -> Any:
@@ -70,11 +64,8 @@ def plain(folder: Path) -> Any:
 
     def bare(text: str) -> Any:
         text = re.sub(r'("calls": |calls of the model \| )\d+|\d+(?= calls[ ,])', r"\1", text).replace('"calls": ,', "")
-        text = re.sub(
-            r"runs/\d{8}-\d{6}-\w+(-\d+)?",
-            "runs/RUN",
-            text.replace(folder.name, "SESSION").replace(str(folder.parent), "OUT"),
-        )
+        text = text.replace(folder.name, "SESSION").replace(str(folder.parent), "OUT")
+        text = re.sub(r"runs/\d{8}-\d{6}-\w+(-\d+)?", "runs/RUN", text)
         return re.sub(r"\| seconds \| [^|]*\|", "| seconds |", text)
 
     record = json.loads(bare((folder / "session.json").read_text(encoding="utf-8")))
@@ -85,14 +76,11 @@ def plain(folder: Path) -> Any:
 
 def figures(folder: Path) -> Any:
     """What must be alike, however often a run was killed."""
-    if sessions := list(folder.glob("agent-*/session.json")):
-        (path,) = sessions
+    for path in folder.glob("agent-*/session.json"):
         session = load(path.parent).record
         assert session["status"] == "complete", session["status_reason"]
         return plain(path.parent)
-    (path,) = folder.glob("2*/run.json")
-    record = json.loads(path.read_text())
-    assert record["status"] == "complete", record["status_reason"]
+    record = finished(folder)
     paid = ("calls", "reserved_usd", "asked", "cached", "tokens_in", "tokens_out", "cost_usd", "seconds")
     counts = {name: n for name, n in record["counts"].items() if name not in paid}
     kept = ("estimates", "findings", "diagnoses", "claims")
@@ -104,29 +92,11 @@ def journaled(folder: Path) -> int:
     return sum(line.endswith(b"\n") for some in lines for line in some)
 
 
-Kind = tuple[Callable[[Any, Path], list[str]], str, tuple[str, ...]]
-KINDS: dict[str, Kind] = {  # how it starts; the first file of its folder; how it is gone on with
-    "jobs": (jobs, "2*/plan.json", ("resume",)),
-    "tabular": (tabular, "2*/plan.json", ("resume",)),
-    "agent": (agent, "agent-*/session.json", ("resume",)),
+KINDS: dict[str, tuple[Callable[[Any, Path], list[str]], str]] = {  # how it starts; the first file of its folder
+    "jobs": (jobs, "2*/plan.json"),
+    "tabular": (tabular, "2*/plan.json"),
+    "agent": (agent, "agent-*/session.json"),
 }
-
-
-def kill(nursery: Nursery, server: Server, folder: Path, begun: str, calls: int, argv: list[str]) -> bool:
-    """Start it and kill it after so many more calls; whether it lived as long as that."""
-    aim = sum(server.asked.values()) + calls
-    pid = nursery.start(*argv)
-    deadline = time.monotonic() + 600
-    while sum(server.asked.values()) < aim or not list(folder.glob(begun)):
-        if Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z":
-            break
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-    os.kill(pid, signal.SIGKILL)
-    code = nursery.wait(pid)
-    assert code in (0, -signal.SIGKILL), nursery.said.read_text()[-2000:]
-    server.settle()
-    return bool(code)
 
 
 @pytest.fixture(scope="module")
@@ -145,19 +115,17 @@ def whole(nursery: Nursery, server: Server, tmp_path_factory: pytest.TempPathFac
     return of
 
 
-def killed_and_gone_on_with(
-    nursery: Nursery, server: Server, whole: Any, folder: Path, kind: str, moments: list[int]
-) -> int:
+def gone_on_with(nursery: Nursery, server: Server, whole: Any, folder: Path, kind: str, moments: list[int]) -> int:
     """The kills that hit."""
-    start, begun, again = KINDS[kind]
+    start, begun = KINDS[kind]
     expected, total = whole(kind)
     server.asked.clear()
     argv, hits = start(server, folder), 0
     for moment in moments:
-        alive = kill(nursery, server, folder, begun, moment, argv)
+        alive = kill_after(nursery, server, folder, moment, *argv, begun=begun, wait_s=600)
         hits += alive
         (first,) = folder.glob(begun)
-        argv = [*again, str(first.parent), "--yes"]
+        argv = ["resume", str(first.parent), "--yes"]
         if not alive:
             break
     lost = sum(server.asked.values()) - journaled(folder)
@@ -181,15 +149,13 @@ def test_killed_and_gone_on_with(
     total = whole(kind)[1]
     assert total > 50
     moments = [int(share * total) for share in shares]
-    assert killed_and_gone_on_with(nursery, server, whole, tmp_path, kind, moments) == len(shares)
+    assert gone_on_with(nursery, server, whole, tmp_path, kind, moments) == len(shares)
 
 
 @pytest.mark.soak
 @pytest.mark.skipif(not os.environ.get("SOAK"), reason="takes ten minutes; make soak runs it")
 @pytest.mark.parametrize(("kind", "kills"), [("jobs", 12), ("tabular", 12), ("agent", 13)])
-def test_kills_at_random_moments(
-    nursery: Nursery, server: Server, whole: Any, tmp_path: Path, kind: str, kills: int
-) -> None:
+def test_kills_at_random(nursery: Nursery, server: Server, whole: Any, tmp_path: Path, kind: str, kills: int) -> None:
     """Thirteen more are in batches: `test_batch_cli`."""
     rng, total = Random(7), whole(kind)[1]
     hits = number = 0
@@ -200,4 +166,4 @@ def test_kills_at_random_moments(
         if rng.random() < 0.3 and kills - hits > 1:
             moments = [moments[0] // 2, rng.randint(0, total // 2)]
         folder = tmp_path / f"killed-{number}"
-        hits += killed_and_gone_on_with(nursery, server, whole, folder, kind, moments)
+        hits += gone_on_with(nursery, server, whole, folder, kind, moments)

@@ -41,53 +41,26 @@ if hasattr(made._model.config, "quantization_config"):
 made._model.save_pretrained(sys.argv[1])
 made._tokenizer.save_pretrained(sys.argv[1])
 """
-# Prompts of forty tokens: those of `sentiment` have three hundred.
-TASK = """
-format: 1
-name: {name}
-kind: {kind}
-description: A task with short prompts.
-{more}question: |
-  {question}
 
-  {{input}}
-input:
-  tag: null
-truncation: null
-examples: []
-temperature: 0
-default_format: plain
-formats:
-  plain:
-    instruction: {instruction}
-    answer: "{{label}}"
-    max_tokens: {tokens}
-"""
-OPINION = TASK.format(
-    name="opinion",
-    kind="classification",
-    more="labels: [{name: negative}, {name: positive}]\nfavourable: null\n",
-    question="Is this positive or negative?",
-    instruction="Answer with one word.",
-    tokens=4,
-)
-NOTE = TASK.format(
-    name="note",
-    kind="generation",
-    more="",
-    question="Write one sentence about this person.",
-    instruction="Be short.",
-    tokens=12,
-)
-SAID = [
-    f"{who} was {how} with the {what}."
-    for who, how, what in zip(
-        ("The woman", "A girl", "The man", "My sister", "A boy", "The lady", "My father", "The actress"),
-        ("pleased", "bored", "happy", "unhappy", "delighted", "cross", "content", "angry"),
-        ("soup", "film", "room", "train", "garden", "letter", "music", "bill"),
-        strict=True,
-    )
-]
+
+def short(name: str, kind: str, question: str, instruction: str, tokens: int, **more: Any) -> str:
+    """A task with prompts of forty tokens: those of `sentiment` have three hundred."""
+    form = {"instruction": instruction, "answer": "{label}", "max_tokens": tokens}
+    told = {"format": 1, "name": name, "kind": kind, "description": "A task with short prompts."}
+    told |= {"question": f"{question}\n\n{{input}}\n", "input": {"tag": None}, "truncation": None, "examples": []}
+    return json.dumps(told | {"temperature": 0, "default_format": "plain", "formats": {"plain": form}} | more)
+
+
+OPINION = short(
+    "opinion", "classification", "Is this positive or negative?", "Answer with one word.", 4,
+    labels=[{"name": "negative"}, {"name": "positive"}], favourable=None,
+)  # fmt: skip
+NOTE = short("note", "generation", "Write one sentence about this person.", "Be short.", 12)
+SAID = (
+    "The woman was pleased with the soup.", "A girl was bored with the film.", "The man was happy with the room.",
+    "My sister was unhappy with the train.", "A boy was delighted with the garden.", "The lady was cross with the letter.",
+    "My father was content with the music.", "The actress was angry with the bill.",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -100,10 +73,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
 
 def audit(*argv: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "OPENAI_API_KEY": "none", "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [AUDIT, *argv],
-        cwd=cwd, env=environment, capture_output=True, text=True, timeout=1800, check=False,
-    )  # fmt: skip
+    command = [AUDIT, *argv]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=1800, check=False)
 
 
 def texts(path: Path) -> Path:
@@ -118,8 +89,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 
 def record(folder: Path) -> dict[str, Any]:
     (path,) = folder.glob("2*/run.json")
-    read: dict[str, Any] = json.loads(path.read_bytes())
-    return read
+    return dict(json.loads(path.read_bytes()))
 
 
 def test_prompts_that_begin_alike_are_read_as_if_each_was_read_alone(served: tuple[str, Path]) -> None:
@@ -142,9 +112,8 @@ def test_doctor_and_a_run_with_scores_of_labels(served: tuple[str, Path], tmp_pa
     said = audit("doctor", "--task", "sentiment", "--model", spec, cwd=tmp_path)
     assert said.returncode in (0, 3), said.stderr
     assert "label scores" in said.stdout
-    done = audit(
-        "run", "--task", "sentiment", "--model", spec, "--formats", "json", "--limit", "2", *PLAN, cwd=tmp_path
-    )
+    argv = ["run", "--task", "sentiment", "--model", spec, "--formats", "json", "--limit", "2", *PLAN]
+    done = audit(*argv, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     made = record(tmp_path)
     assert made["status"] == "complete"

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commands import Capture, both, only, tells
 from nursery import Server
 
-from auditor.cli.main import run as audit
 from auditor.core.errors import ConfigError
-from auditor.core.protocols import Model
+from auditor.core.protocols import Model, Reply
 from auditor.tables import TabularPlan, audit_table, load_task
 from auditor.tables.columns import Column
 from auditor.tables.row_client import RowClient
@@ -53,10 +53,16 @@ def command(server: Rows, *extra: str) -> list[str]:
     return [*base, "--method", "aequitas", "--format", "json", *extra]
 
 
-def test_finds_the_planted_rule_within_the_limit(server: Rows, capsys: pytest.CaptureFixture[str]) -> None:
-    code = audit(command(server, "--set", "generated=60", "--max-calls", "1000"))
-    record = json.loads(capsys.readouterr().out)
-    assert (code, record["status"]) == (0, "complete")
+def recorded(capsys: Capture, argv: list[str], code: int = 0) -> dict[str, Any]:
+    """The record that a command prints."""
+    ended, out, err = both(capsys, *argv)
+    assert ended == code, err
+    return dict(json.loads(out))
+
+
+def test_finds_the_planted_rule_within_the_limit(server: Rows, capsys: Capture) -> None:
+    record = recorded(capsys, command(server, "--set", "generated=60", "--max-calls", "1000"))
+    assert record["status"] == "complete"
     assert set(server.asked.values()) == {1}, "a row was asked twice"
     assert record["counts"]["calls"] == sum(server.asked.values()) <= 1000
     assert record["counts"]["discriminatory"] >= 15
@@ -67,42 +73,37 @@ def test_finds_the_planted_rule_within_the_limit(server: Rows, capsys: pytest.Ca
     assert pair["changed"] == ["sex"]
     assert {pair["label"], pair["other_label"]} == {"approve", "deny"}
     assert 2400 <= pair["row"]["monthly_income"] < 5200
-    (folder,) = Path("reports").glob("2*")
+    folder = only("reports/2*")
     kept = [json.loads(x) for x in (folder / "responses.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len(kept) == record["counts"]["calls"]
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "served-model" in page
     assert "asked once" in page
-    capsys.readouterr()
-    assert audit(["verify", str(folder)]) == 0
+    tells(capsys, f"verify {folder}")
 
 
-def test_a_limit_is_never_exceeded(server: Rows, capsys: pytest.CaptureFixture[str]) -> None:
-    extra = ["--set", "generated=100000", "--max-calls", "121", "--no-cache"]
-    code = audit(command(server, *extra))
-    captured = capsys.readouterr()
-    record = json.loads(captured.out)
+def test_a_limit_is_never_exceeded(server: Rows, capsys: Capture) -> None:
+    code, out, err = both(capsys, *command(server, "--set", "generated=100000", "--max-calls", "121", "--no-cache"))
+    record = json.loads(out)
     assert (code, record["status"]) == (3, "partial")
     assert record["counts"]["calls"] == sum(server.asked.values())
     assert 115 <= sum(server.asked.values()) <= 121
     assert record["counts"]["discriminatory"] > 0
-    assert "the limit of 121 calls (--max-calls) was reached" in " ".join(captured.err.split())
-    assert "audit resume" in " ".join(captured.err.split())
-    (folder,) = Path("reports").glob("2*")
+    assert "the limit of 121 calls (--max-calls) was reached" in " ".join(err.split())
+    assert "audit resume" in " ".join(err.split())
+    folder = only("reports/2*")
     before = Counter(server.asked)
-    assert audit(["resume", str(folder), "--base-url", server.url, "--max-calls", "200", "--format", "json"]) == 3
-    record = json.loads(capsys.readouterr().out)
+    again = ["resume", str(folder), "--base-url", server.url, "--max-calls", "200", "--format", "json"]
+    record = recorded(capsys, again, code=3)
     assert 190 <= sum(server.asked.values()) <= 200
     assert record["counts"]["calls"] == sum(server.asked.values())
     assert all(server.asked[text] == n == 1 for text, n in before.items()), "an answered row was asked again"
-    assert audit(["verify", str(folder)]) == 0
+    tells(capsys, f"verify {folder}")
 
 
-def test_rows_without_an_answer_are_not_judged(server: Rows, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_without_an_answer_are_not_judged(server: Rows, capsys: Capture) -> None:
     server.rule = silent_for_widows
-    code = audit(command(server, "--set", "global_n=80", "--set", "local_n=1", "--max-calls", "600"))
-    record = json.loads(capsys.readouterr().out)
-    assert code == 0
+    record = recorded(capsys, command(server, "--set", "global_n=80", "--set", "local_n=1", "--max-calls", "600"))
     rows = record["tabular"]["answers"]["rows"]
     assert rows["unparsed"] == record["counts"]["not_judged"] > 0
     assert sum(rows.values()) == sum(server.asked.values())
@@ -110,7 +111,7 @@ def test_rows_without_an_answer_are_not_judged(server: Rows, capsys: pytest.Capt
     assert share["n_skipped"] > 0
     assert share["low"] <= 7 / 19 <= share["high"]
     assert all(p["row"]["marital_status"] != "widowed" for p in record["tabular"]["pairs"])
-    (folder,) = Path("reports").glob("2*")
+    folder = only("reports/2*")
     assert "widowed" not in (folder / "pairs.csv").read_text(encoding="utf-8")
     assert "got no label" in (folder / "report.html").read_text(encoding="utf-8")
 
@@ -135,10 +136,9 @@ def test_themis_reads_rows_from_a_file(server: Rows, tmp_path: Path) -> None:
     assert run.record["tabular"]["answers"]["rows"]["unparsed"] > 0
 
 
-def test_a_server_that_refuses_everything(server: Rows, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_server_that_refuses_everything(server: Rows, capsys: Capture) -> None:
     server.agent = lambda body: (401, {"error": {"message": "no"}})
-    assert audit(command(server, "--max-calls", "20")) == 2
-    assert "answered nothing" in capsys.readouterr().err
+    tells(capsys, command(server, "--max-calls", "20"), "answered nothing", code=2)
 
 
 @pytest.mark.parametrize(
@@ -151,18 +151,16 @@ def test_a_server_that_refuses_everything(server: Rows, capsys: pytest.CaptureFi
         (["--protected", "religion"], "--protected 'religion': no such column"),
     ],
 )
-def test_what_cannot_run(server: Rows, capsys: pytest.CaptureFixture[str], extra: list[str], message: str) -> None:
-    assert audit(command(server, *extra, "--yes")) == 2
-    assert message in " ".join(capsys.readouterr().err.split())
+def test_what_cannot_run(server: Rows, capsys: Capture, extra: list[str], message: str) -> None:
+    tells(capsys, command(server, *extra, "--yes"), message, code=2)
     assert not server.asked
 
 
-def test_the_income_task_and_its_rows(server: Rows, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_income_task_and_its_rows(server: Rows, capsys: Capture) -> None:
     server.rule = lambda row: "above" if int(row["hours per week"]) > 40 + 10 * (row["sex"] == "female") else "below"
     argv = [*command(server, "--set", "generated=100", "--max-calls", "300")]
     argv[2] = "income"
-    assert audit(argv) == 0
-    record = json.loads(capsys.readouterr().out)
+    record = recorded(capsys, argv)
     assert record["tabular"]["pairs"][0]["row"]["hours_per_week"] in (45, 50)
     wives = [p for p in record["tabular"]["pairs"] if p["row"]["relationship"] in ("husband", "wife")]
     assert not wives, "a pair that no person could have"
@@ -179,8 +177,6 @@ class Words(Model):
         self.words = list(words)
 
     async def generate(self, batch: Any) -> Any:
-        from auditor.core.protocols import Reply
-
         return [Reply(self.words.pop(0)) for _ in batch]
 
 

@@ -6,7 +6,6 @@ import asyncio
 import importlib.util
 import json
 import os
-import shlex
 import socket
 import subprocess
 import sys
@@ -72,17 +71,18 @@ def _wait_until_up(process: subprocess.Popen[bytes], url: str, log: Path) -> Non
 
 
 def requests(texts: list[str], replicates: int = 1) -> list[Request]:
-    return [
-        chat(text, form="f", variant=f"v{i}", replicate=k) for i, text in enumerate(texts) for k in range(replicates)
-    ]
+    named = [(text, f"v{i}", k) for i, text in enumerate(texts) for k in range(replicates)]
+    return [chat(text, form="f", variant=variant, replicate=k) for text, variant, k in named]
 
 
-def ask(
-    server: tuple[str, Path], asked: list[Request], cache: Cache | None = None, name: str | None = None
-) -> tuple[Client, list[Response]]:
+Server = tuple[str, Path]
+Answers = tuple[Client, list[Response]]
+
+
+def ask(server: Server, asked: list[Request], cache: Cache | None = None, name: str | None = None) -> Answers:
     url, folder = server
 
-    async def go() -> tuple[Client, list[Response]]:
+    async def go() -> Answers:
         model = models.make(f"openai:{name or folder}", base_url=url, max_tokens=5, timeout_s=120)
         client = Client(model, cache=cache, budget=Budget(max_calls=60), concurrency=4)
         try:
@@ -94,17 +94,15 @@ def ask(
     return asyncio.run(go())
 
 
-def test_a_real_server_answers_counts_and_repeats_itself(server: tuple[str, Path], tmp_path: Path) -> None:
-    texts = ["The man was kind.", "The woman was kind.", "Ein Satz mit Umlauten: äöü."]
-    asked = requests(texts, replicates=2)
+def test_a_real_server_answers_counts_and_repeats_itself(server: Server, tmp_path: Path) -> None:
+    asked = requests(["The man was kind.", "The woman was kind.", "Ein Satz mit Umlauten: äöü."], replicates=2)
     with closing(Cache(tmp_path / "c.sqlite")) as cache:
         client, responses = ask(server, asked, cache)
         assert client.stopped is None
         assert [r.error for r in responses] == [None] * 6
         for response, request in zip(responses, asked, strict=True):
             assert 1 <= response.usage.tokens_out <= 5
-            assert response.usage.tokens_in > 0
-            assert response.usage.tokens_in <= most_tokens(request.prompt)
+            assert 0 < response.usage.tokens_in <= most_tokens(request.prompt)
             assert response.model_reported
         first, second = responses[0::2], responses[1::2]
         assert [r.output for r in first] == [r.output for r in second]  # temperature 0
@@ -113,7 +111,7 @@ def test_a_real_server_answers_counts_and_repeats_itself(server: tuple[str, Path
     assert [(r.output, r.cached) for r in repeated] == [(r.output, True) for r in responses]
 
 
-def test_a_real_server_refuses_a_model_it_does_not_have(server: tuple[str, Path]) -> None:
+def test_a_real_server_refuses_a_model_it_does_not_have(server: Server) -> None:
     client, responses = ask(server, requests(["a", "b"]), name="no/such-model")
     assert all(r.output is None for r in responses)
     assert client.stopped is None or isinstance(client.stopped, CallError)
@@ -216,13 +214,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
     yield from serve(tmp_path_factory.mktemp("served") / "biased", TRAIN)
 
 
-def test_a_whole_audit_over_http_finds_the_planted_bias_and_nothing_else(
-    server: tuple[str, Path], tmp_path: Path
-) -> None:
+def test_a_whole_audit_over_http_finds_the_planted_bias_and_nothing_else(server: Server, tmp_path: Path) -> None:
     url, folder = server
-    args = [str(Path(sys.executable).parent / "audit"), "--task", "sentiment", "--model", f"openai:{folder}"]
-    args += ["--base-url", url, "--attributes", "gender,nationality", "--order", "1", "--per-seed", "2"]
-    args += [*shlex.split("--limit 60 --replicates 1 --full-plan --no-cache --yes --out"), str(tmp_path / "runs")]
+    plan = (
+        "--task sentiment --attributes gender,nationality --order 1 --per-seed 2 --limit 60 --replicates 1 --full-plan"
+    )
+    args = [str(Path(sys.executable).parent / "audit"), *plan.split(), "--model", f"openai:{folder}", "--base-url", url]
+    args += ["--no-cache", "--yes", "--out", str(tmp_path / "runs")]
     done = subprocess.run(
         args, env=os.environ | {"AUDIT_CACHE": str(tmp_path / "cache.sqlite"), "OPENAI_API_KEY": "x"},
         capture_output=True, text=True, timeout=500, check=False,
@@ -240,8 +238,7 @@ def test_a_whole_audit_over_http_finds_the_planted_bias_and_nothing_else(
     assert rates["nationality",]["value"] == 0
     assert rates["gender",]["low"] > 0.05
     assert rates["gender", ("gender", "male", "female")]["low"] > 0.1
-    shown = {c["attribute"] for c in record["claims"] if c["verdict"] == "shown"}
-    assert shown == {"gender"}
+    assert {c["attribute"] for c in record["claims"] if c["verdict"] == "shown"} == {"gender"}
     finding = next(f for f in record["findings"] if f["attributes"] == ["gender"] and f["rate"])
     assert finding["rate"]["low"] > 0.05
     claim = record["claims"][finding["claim"]]

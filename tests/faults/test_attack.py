@@ -10,16 +10,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from subprocess import PIPE
-from typing import Any
 
 import pytest
-from commands import Capture, Patch, keys, said
-from nursery import Handler, Server
+from commands import Capture, Patch, keys, only, said, tells
+from nursery import Server
 
 from auditor.cli.main import run
+from tests.asking import GOAL
 
 # -- signatures -----------------------------------------------------------------------------------------
 
@@ -27,21 +27,19 @@ from auditor.cli.main import run
 @pytest.mark.parametrize("file", ["report.html", "report.md"])
 def test_a_report_that_was_added_after_signing_is_not_vouched_for(file: str, place: Path, capsys: Capture) -> None:
     keys("key")
-    assert run(["run", "--task", "sentiment", "--limit", "3", "--model", "vader"]) == 0
-    (folder,) = (p.parent for p in place.glob("reports/*/plan.json"))
+    tells(capsys, "run --task sentiment --limit 3 --model vader")
+    folder = only("reports/*/plan.json").parent
     (folder / "report.html").unlink()
     Path("reports/runs.jsonl").unlink()
-    assert said(capsys, "verify", folder, "--sign", "key.pem")[0] == 0
-    assert said(capsys, "verify", folder, "--signed-by", "key.pub")[0] == 0
+    tells(capsys, f"verify {folder} --sign key.pem")
+    tells(capsys, f"verify {folder} --signed-by key.pub")
     (folder / file).write_text("<p>Nothing was found.</p>")
-    code, told = said(capsys, "verify", folder, "--signed-by", "key.pub")
-    assert (code, f"{file}: not checked" in told) == (1, True), told
-    code, told = said(capsys, "verify", folder)
-    assert (code, f"{file}: not checked" in told) == (0, True), told
-    assert said(capsys, "verify", folder, "--sign", "key.pem")[0] == 0
-    assert said(capsys, "verify", folder, "--signed-by", "key.pub")[0] == 0
+    tells(capsys, f"verify {folder} --signed-by key.pub", f"{file}: not checked", code=1)
+    tells(capsys, f"verify {folder}", f"{file}: not checked")
+    tells(capsys, f"verify {folder} --sign key.pem")
+    tells(capsys, f"verify {folder} --signed-by key.pub")
     (folder / file).write_text("<p>Something else.</p>")
-    assert said(capsys, "verify", folder, "--signed-by", "key.pub")[0] == 1
+    tells(capsys, f"verify {folder} --signed-by key.pub", code=1)
 
 
 # -- Ctrl-C ---------------------------------------------------------------------------------------------
@@ -97,9 +95,7 @@ def test_a_run_whose_folder_is_deleted_asks_nothing_more(start: str, place: Path
 
     with Server(reply) as server:
         more = ["--base-url", server.url, "--concurrency", "4", "--no-cache", "--out", "runs", "--max-calls", "900"]
-        code, told = said(capsys, *shlex.split(start), *more)
-    assert code == 2, told
-    assert "deleted" in told
+        tells(capsys, [*shlex.split(start), *more], "deleted", code=2)
     assert len(asked) <= 20 + 2 * 8  # what was under way, of two models
 
 
@@ -120,8 +116,7 @@ def test_a_client_that_goes_away_ends_the_asking(place: Path) -> None:
         return "positive"
 
     with Server(reply) as server:
-        goal = "Does the sentiment of film reviews change with gender?"
-        argv = ["mcp", goal, "--model", "openai:one", "--base-url", server.url, "--max-calls", "3000"]
+        argv = ["mcp", GOAL, "--model", "openai:one", "--base-url", server.url, "--max-calls", "3000"]
         argv += ["--no-cache", "--concurrency", "4", "--out", "runs"]
         code = f"from auditor.cli.main import main; main({argv!r})"
         with subprocess.Popen([sys.executable, "-c", code], stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True) as client:
@@ -141,7 +136,7 @@ def test_a_client_that_goes_away_ends_the_asking(place: Path) -> None:
             assert client.wait(120) == 3, client.stderr
         server.settle()
         assert sum(server.asked.values()) <= 10 + 4
-    (session,) = (json.loads(p.read_text()) for p in place.glob("runs/agent-*/session.json"))
+    session = json.loads(only("runs/agent-*/session.json").read_text())
     assert session["status"] == "partial"
     assert "client went away" in session["status_reason"]
 
@@ -149,28 +144,10 @@ def test_a_client_that_goes_away_ends_the_asking(place: Path) -> None:
 # -- folders that others made ---------------------------------------------------------------------------
 
 
-class Counting(Server):
-    """Answers anything, and notes the headers that it is sent."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda model, text: "positive", delay_s=0)
-        self.leaked: set[str] = set()
-
-    def finish_request(self, request: Any, client_address: Any) -> None:
-        leaked = self.leaked
-
-        class Noting(Handler):
-            def do_POST(self) -> None:
-                leaked.add(self.headers.get("X-Leak", ""))
-                super().do_POST()
-
-        Noting(request, client_address, self)
-
-
 @pytest.fixture
-def server() -> Iterator[Counting]:
-    with Counting() as one:
-        yield one
+def server(monkeypatch: Patch, serve: Callable[..., Server]) -> Server:
+    monkeypatch.setenv("AWS_SECRET", "hidden-value")
+    return serve(lambda model, text: "positive")
 
 
 TEXTS = "run --task sentiment --limit 4 --attributes gender --max-calls 40 --full-plan"
@@ -183,50 +160,42 @@ BEGUN = {  # what makes a folder, and the command that goes on with it
 }  # fmt: skip
 
 
-def make(start: str, url: str, *more: str) -> Path:
+def make(start: str, url: str) -> Path:
     """The folder that a command makes which is sent a variable of the environment and a file."""
     Path("body.json").write_text('{"user": "audit"}')
     argv = [*shlex.split(start), "--model", "openai:one", "--base-url", url, "--server", "header=X-Leak=AWS_SECRET"]
-    assert run([*argv, "--server", "openai:one extra-body=body.json", "--no-cache", "--out", "runs", *more]) in (0, 3)
+    assert run([*argv, "--server", "openai:one extra-body=body.json", "--no-cache", "--out", "runs"]) in (0, 3)
     if session := list(Path("runs").glob("agent-*/session.json")):  # as if it was killed
         session[0].write_text(json.dumps(json.loads(session[0].read_text()) | {"status": "interrupted"}))
         return session[0].parent
-    (folder,) = (p.parent for p in Path("runs").glob("*/plan.json"))
-    return folder
+    return only("runs/*/plan.json").parent
 
 
 def going_on(kind: str, folder: Path) -> list[str]:
     """The command line that goes on with a folder."""
-    words = {"RUN": str(folder)}
+    line = BEGUN[kind][1].replace("RUN", str(folder))
     if kind == "again":
         verdict = json.loads((folder / "verdicts.jsonl").read_text().splitlines()[0])
-        words["VARIANT"] = verdict["variant_id"]
-    return [words.get(word, word) for word in BEGUN[kind][1].split()]
+        line = line.replace("VARIANT", verdict["variant_id"])
+    return line.split()
 
 
 @pytest.mark.e2e
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", BEGUN)
-def test_consent_names_what_leaves_the_machine(
-    kind: str, place: Path, server: Counting, monkeypatch: Patch, capsys: Capture
-) -> None:
-    monkeypatch.setenv("AWS_SECRET", "hidden-value")
+def test_consent_names_what_leaves_the_machine(kind: str, place: Path, server: Server, capsys: Capture) -> None:
     folder = make(BEGUN[kind][0], server.url)
     argv = going_on(kind, folder)
     server.asked.clear()
     named = [] if kind == "session" else ["--base-url", server.url]
     for more in ([], named):
-        code, told = said(capsys, *argv, *more)
-        assert code == 2, told
-        assert "AWS_SECRET (as X-Leak)" in told
-        assert "body.json" in told
-        assert "--yes" in told
-        assert more or server.url in told
+        address = [] if more else [server.url]
+        tells(capsys, [*argv, *more], "AWS_SECRET (as X-Leak)", "body.json", "--yes", *address, code=2)
         assert not server.asked
     if kind != "session":
         assert said(capsys, *argv, "--yes")[0] in (0, 3)
         assert server.asked
-    assert server.leaked == {"hidden-value"}
+    assert {headers.get("X-Leak", "") for headers in server.headers} == {"hidden-value"}
 
 
 def forged(folder: Path, **changes: object) -> Path:
@@ -244,28 +213,23 @@ def forged(folder: Path, **changes: object) -> Path:
 @pytest.mark.e2e
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["texts", "rows"])
-def test_a_plan_without_fingerprints_is_not_gone_on_with(
-    kind: str, place: Path, server: Counting, monkeypatch: Patch, capsys: Capture
-) -> None:
-    monkeypatch.setenv("AWS_SECRET", "hidden-value")
+def test_a_plan_without_fingerprints_is_refused(kind: str, place: Path, server: Server, capsys: Capture) -> None:
     folder = forged(make(BEGUN[kind][0], server.url), fingerprints={})
     server.asked.clear()
-    code, told = said(capsys, *going_on(kind, folder), "--yes")
-    assert (code, "no fingerprint of the model openai:one" in told) == (2, True), told
+    tells(capsys, [*going_on(kind, folder), "--yes"], "no fingerprint of the model openai:one", code=2)
     assert not server.asked
 
 
 @pytest.mark.e2e
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["texts", "rows"])
-def test_a_plan_without_limits_asks_again(kind: str, place: Path, server: Counting, capsys: Capture) -> None:
+def test_a_plan_without_limits_asks_again(kind: str, place: Path, server: Server, capsys: Capture) -> None:
     argv = [*shlex.split(BEGUN[kind][0]), "--model", "openai:one", "--base-url", server.url, "--out", "runs"]
     assert run([*argv, "--no-cache"]) in (0, 3)
-    (folder,) = (p.parent for p in Path("runs").glob("*/plan.json"))
+    folder = only("runs/*/plan.json").parent
     argv, limit = going_on(kind, forged(folder, max_calls=None))[:-2], going_on(kind, folder)[-2:]
     server.asked.clear()
-    code, told = said(capsys, *argv, "--base-url", server.url)
-    assert (code, "sets no limit" in told, "openai:one may cost money" in told) == (2, True, True), told
+    tells(capsys, [*argv, "--base-url", server.url], "sets no limit", "openai:one may cost money", code=2)
     assert not server.asked
     assert said(capsys, *argv, "--base-url", server.url, *limit)[0] in (0, 3)
     assert server.asked
@@ -277,57 +241,49 @@ def test_consent_names_the_server_and_the_variables_of_a_file(place: Path, monke
         "format: 1\nurl: http://127.0.0.1:9/ask\nheaders: {X-Key: '${THEIR_KEY}'}\n"
         'request: {text: "{{input}}"}\nanswer: label\n'
     )
-    assert run(["--task", "sentiment", "--limit", "3", "--model", "vader", "--out", "runs"]) == 0
-    (folder,) = (p.parent for p in Path("runs").glob("*/plan.json"))
-    code, told = said(capsys, "resume", forged(folder, models=["http:theirs.yaml"], max_calls=9))
-    assert code == 2
-    assert "http:theirs.yaml (http://127.0.0.1:9/ask, THEIR_KEY)" in told
+    tells(capsys, "--task sentiment --limit 3 --model vader --out runs")
+    folder = forged(only("runs/*/plan.json").parent, models=["http:theirs.yaml"], max_calls=9)
+    told = tells(capsys, f"resume {folder}", "http:theirs.yaml (http://127.0.0.1:9/ask, THEIR_KEY)", code=2)
     assert "hidden-value" not in told
 
 
 # -- names and numbers that nobody means ----------------------------------------------------------------
 
 
+NAMED = ["run", "--task", "sentiment", "--model", "vader", "--data", "texts.txt", "--dictionary"]
+
+
+def people(place: Path, pairs: str) -> None:
+    """Texts, and in a file of pairs the terms of an attribute."""
+    (place / "texts.txt").write_text("The old man sang.\nAn old woman sang.\n")
+    (place / pairs).parent.mkdir(exist_ok=True)
+    (place / pairs).write_text("old man;young man\nold woman;young woman\n")
+
+
 @pytest.mark.parametrize("name", ["../../x", "<script>x", "x:y", "x,y", "-x", "x\ny"])
 @pytest.mark.parametrize("kind", ["option", "file", "folder"])
 def test_an_attribute_has_a_name_that_can_be_written(name: str, kind: str, place: Path, capsys: Capture) -> None:
-    Path("texts.txt").write_text("The old man sang.\nAn old woman sang.\n")
-    pairs, option = Path("pairs.csv"), f"{name}=pairs.csv"
-    if kind == "folder":
-        if "/" in name:
-            pytest.skip("the name of a folder holds no slash")
-        pairs = Path(name) / "pairs.csv"
-        pairs.parent.mkdir()
-        option = f"./{pairs}"
-    pairs.write_text("old man;young man\nold woman;young woman\n")
-    if kind == "file":
-        about = {
-            "attribute": name,
-            "groups": {"a": {}, "b": {}},
-            "slots": {"s": {"terms": {"a": ["old"], "b": ["young"]}}},
-        }
-        Path(option := "own.yaml").write_text(json.dumps(about))
-    argv = ["run", "--task", "sentiment", "--model", "vader", "--data", "texts.txt", "--dictionary", option]
-    code, told = said(capsys, *argv)
-    assert code == 2, told
+    if kind == "folder" and "/" in name:
+        pytest.skip("the name of a folder holds no slash")
+    people(place, f"{name}/pairs.csv" if kind == "folder" else "pairs.csv")
+    options = {"option": f"{name}=pairs.csv", "file": "own.yaml", "folder": f"./{name}/pairs.csv"}
+    slots = {"s": {"terms": {"a": ["old"], "b": ["young"]}}}
+    Path("own.yaml").write_text(json.dumps({"attribute": name, "groups": {"a": {}, "b": {}}, "slots": slots}))
+    told = tells(capsys, [*NAMED, options[kind]], code=2)
     assert "name of an attribute" in told or "no such file" in told
     assert not Path("reports").exists()
 
 
 def test_an_attribute_may_have_letters_of_any_language(place: Path, capsys: Capture) -> None:
-    Path("texts.txt").write_text("The old man sang.\nAn old woman sang.\n")
-    Path("pairs.csv").write_text("old man;young man\nold woman;young woman\n")
-    argv = ["run", "--task", "sentiment", "--model", "vader", "--data", "texts.txt"]
-    assert said(capsys, *argv, "--dictionary", "Größe 2-b=pairs.csv")[0] == 0
+    people(place, "pairs.csv")
+    tells(capsys, [*NAMED, "Größe 2-b=pairs.csv"])
 
 
 @pytest.mark.parametrize("option", ["concurrency", "jobs"])
 def test_how_much_goes_on_at_once_has_a_limit(option: str, place: Path, capsys: Capture) -> None:
-    code, told = said(capsys, "run", "--task", "sentiment", f"--{option}", "100000000")
-    assert (code, f"--{option} must be at most 1,000" in told) == (2, True), told
+    tells(capsys, f"run --task sentiment --{option} 100000000", f"--{option} must be at most 1,000", code=2)
     Path("audit.toml").write_text(f'task = "sentiment"\nmodel = "vader"\n{option} = 100000000\n')
-    code, told = said(capsys, "run")
-    assert (code, "audit.toml, line 3" in told, "at most 1,000" in told) == (2, True, True), told
+    tells(capsys, "run", "audit.toml, line 3", "at most 1,000", code=2)
     assert not Path("reports").exists()
 
 
@@ -346,8 +302,7 @@ def test_settings_that_are_a_folder_are_refused(argv: str, file: str, place: Pat
     if file == "waivers.toml" and argv.split()[:1] not in (["run"], ["tabular"]):
         pytest.skip("takes no waivers")
     Path(file).mkdir()
-    code, told = said(capsys, *argv.split())
-    assert (code, f"{file}: this is a folder" in told) == (2, True), told
+    tells(capsys, argv.split(), f"{file}: this is a folder", code=2)
     assert not Path("reports").exists()
 
 
@@ -369,7 +324,7 @@ PROXIED = {
 @pytest.mark.e2e
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", PROXIED)
-def test_a_proxy_is_named(kind: str, place: Path, server: Counting, monkeypatch: Patch, capsys: Capture) -> None:
+def test_a_proxy_is_named(kind: str, place: Path, server: Server, monkeypatch: Patch, capsys: Capture) -> None:
     for name in ("NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy", "http_proxy"):
         monkeypatch.delenv(name, raising=False)
     proxy = server.url.removesuffix("/v1").removeprefix("http://")

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import Capture, said
+from commands import Capture, Patch, only, tells
 from nursery import Server
 
 import auditor
-from auditor.cli.main import run
+from tests.asking import json_lines
 
 pytestmark = pytest.mark.usefixtures("place")
 
@@ -50,39 +50,31 @@ def test_a_model_that_answers_everything_alike_is_asked_sixty_times_at_most(
     task: str, answer: str, more: str, tries: list[str], serve: Callable[..., Server], capsys: Capture
 ) -> None:
     server = serve(lambda model, text: answer)
-    code, text = said(capsys, f"run --task {task} --limit 30 --attributes gender {more} {HOSTED} {server.url} --yes")
-    assert code == 3, text
-    assert "openai:m cannot be judged: all its " in text
-    assert "must get different answers" in text
-    assert [one for one in tries if one not in text] == []
+    argv = f"run --task {task} --limit 30 --attributes gender {more} {HOSTED} {server.url} --yes"
+    told = "openai:m cannot be judged: all its ", "must get different answers", *tries
+    text = tells(capsys, argv, *told, code=3)
     assert "--formats plain" not in text.partition("cannot be judged")[2]
     assert re.search(r"Go on with: audit resume \S+ .*--anyway", text)
     assert "A higher limit" not in text
     assert 20 <= calls(server) <= MOST
 
 
-def test_a_stopped_run_is_a_run_that_resume_finishes_without_paying_twice(
-    serve: Callable[..., Server], capsys: Capture
-) -> None:
+def test_a_stopped_run_is_a_run_that_resume_finishes_without_paying_twice(serve: Any, capsys: Capture) -> None:
     plan = f"run --task sentiment --limit 24 --attributes gender {HOSTED}"
     whole = serve(lambda model, text: "positive")
-    code, text = said(capsys, f"{plan} {whole.url} --yes --anyway --out whole")
-    assert code == 0, text
+    tells(capsys, f"{plan} {whole.url} --yes --anyway --out whole")
     server = serve(lambda model, text: "positive")
-    code, text = said(capsys, f"{plan} {server.url} --yes")
-    assert code == 3
+    tells(capsys, f"{plan} {server.url} --yes", code=3)
     spent = calls(server)
-    (folder,) = Path("runs").glob("2*")
+    folder = only("runs/2*")
     assert (folder / "report.html").is_file()
-    assert said(capsys, f"verify {folder}")[0] == 0
-    again, told = said(capsys, f"resume {folder} --yes")
-    assert (again, calls(server)) == (3, spent)
-    assert "--anyway" in told
-    code, text = said(capsys, f"resume {folder} --yes --anyway")
-    assert code == 0, text
+    tells(capsys, f"verify {folder}")
+    tells(capsys, f"resume {folder} --yes", "--anyway", code=3)
+    assert calls(server) == spent
+    tells(capsys, f"resume {folder} --yes --anyway")
     assert json.loads((folder / "run.json").read_text())["status"] == "complete"
     assert server.asked == whole.asked
-    assert said(capsys, f"verify {folder}")[0] == 0
+    tells(capsys, f"verify {folder}")
 
 
 def test_one_of_several_models_that_reacts_to_nothing_stops_the_run() -> None:
@@ -91,14 +83,13 @@ def test_one_of_several_models_that_reacts_to_nothing_stops_the_run() -> None:
     assert result.record["counts"]["calls"] <= 2 * MOST
 
 
-def test_recorded_answers_cost_nothing_and_are_all_judged() -> None:
-    assert run(["generate", "--task", "sentiment", "--limit", "4", "--out", "g"]) == 0
-    (folder,) = Path("g").glob("2*")
-    prompts = [json.loads(line) for line in (folder / "prompts.jsonl").read_text().splitlines()]
-    hashes = {one["prompt_sha256"] for one in prompts}
-    rows = [{"prompt_sha256": one, "replicate": k, "output": "positive"} for one in hashes for k in range(3)]
-    Path("a.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
-    assert run(["import", "--generated", str(folder), "a.jsonl"]) == 0
+def test_recorded_answers_cost_nothing_and_are_all_judged(capsys: Capture) -> None:
+    tells(capsys, "generate --task sentiment --limit 4 --out g")
+    folder = only("g/2*")
+    hashes = {json.loads(line)["prompt_sha256"] for line in (folder / "prompts.jsonl").read_text().splitlines()}
+    answers = [{"prompt_sha256": one, "replicate": k, "output": "positive"} for one in hashes for k in range(3)]
+    json_lines(Path("a.jsonl"), answers)
+    tells(capsys, f"import --generated {folder} a.jsonl")
 
 
 # -- control seen or not, answers alike or not ------------------------------------------------------------
@@ -147,7 +138,7 @@ COMBINED: dict[Callable[[str], Any], tuple[bool, bool, set[str], bool, int, bool
 
 @pytest.mark.parametrize("function", COMBINED, ids=lambda f: f.__name__)
 def test_what_a_run_does_and_doctor_says_for_each_combination(
-    function: Callable[[str], Any], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    function: Any, capsys: Capture, monkeypatch: Patch
 ) -> None:
     seen, alike, cautions, goes_on, code, fit = COMBINED[function]
     asked = 0
@@ -169,8 +160,7 @@ def test_what_a_run_does_and_doctor_says_for_each_combination(
     assert "the positive control was not seen" not in str(result) or goes_on
     name = f"subject_{function.__name__}"
     monkeypatch.setitem(sys.modules, name, types.SimpleNamespace(model=function))
-    told, text = said(capsys, f"doctor --model python:{name}:model")
-    assert told == code, text
+    text = tells(capsys, f"doctor --model python:{name}:model", code=code)
     assert (FIT in text) is fit
     assert ("can be audited" in text) is fit
     assert ("--formats" in text or "larger model" in text) is (code == 3)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
-import shlex
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import Capture, said
+from commands import Capture, both, only, tells
 
-from auditor.cli.main import run
+from tests.asking import json_lines
 
 pytestmark = pytest.mark.usefixtures("place")
 
@@ -41,11 +41,9 @@ def scores(write: Callable[[int], str] = str) -> list[tuple[str, str, str]]:
 
 def imported(capsys: Capture, command: str) -> dict[str, Any]:
     """The record of an import, as ``--format json`` prints it."""
-    capsys.readouterr()
-    code = run(shlex.split(f"import {command} --format json"))
-    captured = capsys.readouterr()
-    assert code == 0, captured.err
-    record: dict[str, Any] = json.loads(captured.out)
+    code, out, err = both(capsys, f"import {command} --format json")
+    assert code == 0, err
+    record: dict[str, Any] = json.loads(out)
     return record
 
 
@@ -58,8 +56,7 @@ def net(record: dict[str, Any]) -> float:
 
 def mapping(capsys: Capture, files: str) -> dict[str, Any]:
     """What ``--write-map`` proposes."""
-    code, told = said(capsys, f"import {files} --write-map proposed.toml")
-    assert code == 0, told
+    tells(capsys, f"import {files} --write-map proposed.toml")
     return tomllib.loads(Path("proposed.toml").read_text(encoding="utf-8"))
 
 
@@ -109,10 +106,7 @@ def test_a_value_that_the_table_lacks_is_refused_and_what_exists_is_named(
         text = MAP.replace(*more) if isinstance(more, tuple) else MAP + more
         Path("map.toml").write_text(text, encoding="utf-8")
         options += " --map map.toml"
-    code, printed = said(capsys, f"import yn.csv {options}")
-    assert code == 2, printed
-    for one in told:
-        assert one in printed
+    tells(capsys, f"import yn.csv {options}", *told, code=2)
     assert not Path("reports").exists()
 
 
@@ -123,15 +117,12 @@ def test_values_that_are_there_count_however_they_are_spelled(capsys: Capture) -
 
 
 def test_values_for_a_table_that_a_run_was_written_to_are_checked(capsys: Capture) -> None:
-    assert run(shlex.split("run --task sentiment --model vader --limit 8 --attributes gender --out runs")) == 0
-    (folder,) = Path("runs").glob("2*")
-    assert run(["report", str(folder), "--format", "answers"]) == 0
-    file = folder / "report.answers.csv"
+    tells(capsys, "run --task sentiment --model vader --limit 8 --attributes gender --out runs")
+    tells(capsys, "report runs/latest --format answers")
+    file = only("runs/2*/report.answers.csv")
     for option, told in (("--reference gender:mael", "'male'"), ("--favourable negativ", "'negative'")):
-        code, printed = said(capsys, f"import {file} {option}")
-        assert code == 2
-        assert f"Did you mean {told}" in printed
-    assert said(capsys, f"import {file} --reference gender:male")[0] == 0
+        tells(capsys, f"import {file} {option}", f"Did you mean {told}", code=2)
+    tells(capsys, f"import {file} --reference gender:male")
     record = imported(capsys, f"{file} --favourable NEGATIVE")
     assert record["vocabulary"]["favourable"] == "negative"
 
@@ -146,16 +137,13 @@ def test_rows_that_do_not_count_are_counted_and_told(capsys: Capture) -> None:
     rows[6][0] = rows[8][0] = rows[11][0] = ""  # no text
     rows[12][2] = "It depends on who is asked, so there is no telling."
     table("yn.csv", "question gender answer", rows)
-    code, printed = said(capsys, "import yn.csv")
-    assert code == 0
-    for one in (
-        "2 of 48 rows have no answer (empty cells)",
-        "3 of 48 rows have no text (empty cells)",
+    told = "2 of 48 rows have no answer (empty cells)", "3 of 48 rows have no text (empty cells)"
+    told += (
         "1 of 48 rows names no group",
         "1 of 48 rows has an answer that cannot be read",
         "It depends on who is asked",
-    ):
-        assert one in printed
+    )
+    tells(capsys, "import yn.csv", *told)
 
 
 # -- answers as models write them --------------------------------------------------------------------------
@@ -198,8 +186,7 @@ def test_numbers_are_read_as_live_answers_are(write: Callable[[int], str], capsy
     table("a.csv", "question gender answer", scores(write))
     record = imported(capsys, "a.csv")
     (claim,) = (c for c in record["claims"] if c["family"] == "net")
-    assert claim["scale"] == "number"
-    assert claim["unit"] == "points"
+    assert (claim["scale"], claim["unit"]) == ("number", "points")
     assert net(record) in (pytest.approx(-3), pytest.approx(-3000))
 
 
@@ -215,20 +202,16 @@ def test_an_answer_in_running_text_is_read_and_a_refusal_is_a_refusal(capsys: Ca
 
 @pytest.mark.parametrize("as_object", [False, True])
 def test_answers_in_results_of_promptfoo_are_unwrapped(as_object: bool, capsys: Capture) -> None:
-    def output(text: str) -> object:
-        return json.loads(text) if as_object else f"```json\n{text}\n```"
-
     results = [
         {
             "vars": {"question": text, "gender": gender}, "provider": {"id": "openai:some-model"},
-            "response": {"output": output(said), "cached": False}, "success": True, "score": 1,
+            "response": {"output": json.loads(said) if as_object else f"```json\n{said}\n```", "cached": False},
+            "success": True, "score": 1,
         }
         for text, gender, said in answers(WRITTEN["json"])
     ]  # fmt: skip
-    document = {
-        "results": {"version": 3, "results": results},
-        "config": {"tests": [{"vars": one["vars"]} for one in results]},
-    }
+    tests = [{"vars": one["vars"]} for one in results]
+    document = {"results": {"version": 3, "results": results}, "config": {"tests": tests}}
     Path("results.json").write_text(json.dumps(document), encoding="utf-8")
     record = imported(capsys, "results.json")
     assert net(record) == pytest.approx(-8 / 24)
@@ -238,19 +221,14 @@ def test_answers_in_results_of_promptfoo_are_unwrapped(as_object: bool, capsys: 
 def test_words_are_counted_only_when_asked(capsys: Capture) -> None:
     rows = [(f"q{n}", g, " ".join([f"word{n}"] * (30 + n + 5 * (g == "male")))) for n in range(TEXTS) for g in PEOPLE]
     table("a.csv", "question gender summary", rows)
-    code, printed = said(capsys, "import a.csv")
-    assert code == 2
-    for one in ("neither numbers nor labels", "--labels", "--kind words", "--kind text", "word0 word0"):
-        assert one in printed
+    told = ("neither numbers nor labels", "--labels", "--kind words", "--kind text", "word0 word0")
+    tells(capsys, "import a.csv", *told, code=2)
     assert net(imported(capsys, "a.csv --kind words")) == pytest.approx(-5)
 
 
 def test_several_keys_that_may_hold_the_answer_are_named(capsys: Capture) -> None:
     table("a.csv", "question gender answer", scores(lambda n: json.dumps({"skill": n, "culture": n + 1})))
-    code, printed = said(capsys, "import a.csv")
-    assert code == 2
-    assert "skill, culture" in printed
-    assert 'field = "KEY"' in printed
+    tells(capsys, "import a.csv", "skill, culture", 'field = "KEY"', code=2)
     Path("map.toml").write_text(
         'text = "question"\nanswer = "answer"\nkind = "number"\nfield = "culture"\ngroups = { gender = "gender" }\n'
     )
@@ -277,21 +255,16 @@ def test_a_pattern_is_searched_for(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("pattern", "name", "told"),
     [
-        ('"scores": (?P<score>[0-9]+)', "said", ("matches no cell", '{"score": 17')),
-        ('"score": ([0-9]+)', "said", ("names no group", "(?P<NAME>")),
-        ("(?P<score>[0-9+)", "said", ("is not a pattern",)),
-        ("(?P<score>[0-9]+)", "file", ("'file' only where rows come from several files",)),
+        ('"scores": (?P<score>[0-9]+)', "said", ["matches no cell", '{"score": 17']),
+        ('"score": ([0-9]+)', "said", ["names no group", "(?P<NAME>"]),
+        ("(?P<score>[0-9+)", "said", ["is not a pattern"]),
+        ("(?P<score>[0-9]+)", "file", ["'file' only where rows come from several files"]),
     ],
 )
-def test_a_pattern_that_reads_nothing_is_refused(
-    pattern: str, name: str, told: tuple[str, ...], capsys: Capture
-) -> None:
+def test_a_pattern_that_reads_nothing_is_refused(pattern: str, name: str, told: list[str], capsys: Capture) -> None:
     table("a.csv", "question gender said", scores(lambda n: f'{{"score": {n}}}'))
     Path("map.toml").write_text(parts(pattern, name))
-    code, printed = said(capsys, "import a.csv --map map.toml")
-    assert code == 2
-    for one in told:
-        assert one in printed
+    tells(capsys, "import a.csv --map map.toml", *told, code=2)
 
 
 # -- lists of labels ---------------------------------------------------------------------------------------
@@ -313,19 +286,17 @@ def test_lists_of_labels(form: str, capsys: Capture) -> None:
     ]
     table("a.csv", "question gender labels", rows)
     assert mapping(capsys, "a.csv")["kind"] == "labels"
-    by_label = {c["label"]: c["estimate"] for c in imported(capsys, "a.csv")["claims"] if c["family"] == "net"}
-    assert by_label == {"insult": 0, "toxicity": pytest.approx(-8 / 24)}
+    assert by_label(imported(capsys, "a.csv")) == {"insult": 0, "toxicity": pytest.approx(-8 / 24)}
+
+
+def by_label(record: dict[str, Any]) -> dict[str, float]:
+    return {c["label"]: c["estimate"] for c in record["claims"] if c["family"] == "net"}
 
 
 def test_lists_in_lines_of_json(capsys: Capture) -> None:
-    rows = [
-        {"question": f"q{n}", "gender": g, "labels": ["toxicity", "insult"] if n < YES[g] else []}
-        for n in range(TEXTS)
-        for g in PEOPLE
-    ]
-    Path("a.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    by_label = {c["label"]: c["estimate"] for c in imported(capsys, "a.jsonl")["claims"] if c["family"] == "net"}
-    assert by_label == {"insult": pytest.approx(-8 / 24), "toxicity": pytest.approx(-8 / 24)}
+    lists = [(n, g, ["toxicity", "insult"] if n < YES[g] else []) for n in range(TEXTS) for g in PEOPLE]
+    json_lines(Path("a.jsonl"), [{"question": f"q{n}", "gender": g, "labels": labels} for n, g, labels in lists])
+    assert by_label(imported(capsys, "a.jsonl")) == dict.fromkeys(("insult", "toxicity"), pytest.approx(-8 / 24))
 
 
 # -- control arms ------------------------------------------------------------------------------------------
@@ -333,54 +304,36 @@ def test_lists_in_lines_of_json(capsys: Capture) -> None:
 RACES = ("anglo", "latino")
 
 
-def with_control(control: str, header: str = "scenario race score") -> None:
-    """Rows about two groups, which differ by one point, and a control arm, which differs from both by ten."""
-    rows = [
-        (f"s{n}", who, 50 + n % 7 - 10 * (who == control) - (who == "latino"))
-        for n in range(TEXTS)
-        for who in (control, *RACES)
-    ]
-    table("a.csv", header, rows)
-
-
 @pytest.mark.parametrize(
     "control", ["none", "None-control", "control", "baseline", "unmarked", "N/A", "no_name", "neutral", "unspecified"]
 )
 def test_a_control_arm_is_the_unchanged_version_and_no_headline(control: str, capsys: Capture) -> None:
-    with_control(control)
+    """Two groups differ by one point; the control arm differs from both by ten."""
+    points = {control: -10, "latino": -1, "anglo": 0}
+    rows = [(f"s{n}", who, 50 + n % 7 + points[who]) for n in range(TEXTS) for who in (control, *RACES)]
+    table("a.csv", "scenario race score", rows)
     assert mapping(capsys, "a.csv")["unmarked"] == {"race": control}
     record = imported(capsys, "a.csv")
     (claim,) = (c for c in record["claims"] if c["family"] == "net")
     assert (sorted(claim["groups"]), abs(claim["estimate"])) == (sorted(RACES), pytest.approx(1))
-    code, printed = said(capsys, f"report {Path('reports').resolve() / record['id']}")
-    assert code == 0
-    assert control.upper() not in printed
+    assert control.upper() not in tells(capsys, f"report {Path('reports').resolve() / record['id']}")
     assert record["import"]["rows"]["without_original"] == 0
 
 
 def test_a_control_level_of_a_long_table(capsys: Capture) -> None:
-    rows = [
-        (f"s{n}", axis, who, 50 + n % 7 - 10 * (who == "none"))
-        for n in range(TEXTS)
-        for axis, people in (("race", RACES), ("gender", PEOPLE))
-        for who in ("none", *people)
-    ]
+    cells = [("race", who) for who in ("none", *RACES)] + [("gender", who) for who in ("none", *PEOPLE)]
+    rows = [(f"s{n}", axis, who, 50 + n % 7 - 10 * (who == "none")) for n in range(TEXTS) for axis, who in cells]
     table("a.csv", "scenario axis level score", rows)
     assert mapping(capsys, "a.csv")["unmarked"] == {"race": "none", "gender": "none"}
     claims = [c for c in imported(capsys, "a.csv")["claims"] if c["family"] == "net"]
-    assert {tuple(sorted(c["groups"])): c["estimate"] for c in claims} == {
-        RACES: pytest.approx(0, abs=1e-9),
-        PEOPLE: pytest.approx(0, abs=1e-9),
-    }
+    none = pytest.approx(0, abs=1e-9)
+    assert {tuple(sorted(c["groups"])): c["estimate"] for c in claims} == {RACES: none, PEOPLE: none}
 
 
 def test_a_control_arm_beside_rows_about_two_attributes(capsys: Capture) -> None:
-    rows: list[tuple[object, ...]] = [
-        (f"s{n}", race, gender, 50 + n % 7 - 2 * (race == "latino") - 3 * (gender == "female"))
-        for n in range(TEXTS)
-        for race in RACES
-        for gender in PEOPLE
-    ]
+    less = {"latino": 2, "female": 3}
+    cells = [(race, gender, 50 - less.get(race, 0) - less.get(gender, 0)) for race in RACES for gender in PEOPLE]
+    rows = [(f"s{n}", race, gender, score + n % 7) for n in range(TEXTS) for race, gender, score in cells]
     rows += [(f"s{n}", "none", "none", 20) for n in range(TEXTS)]
     table("a.csv", "scenario race gender score", rows)
     claims = [c for c in imported(capsys, "a.csv")["claims"] if c["family"] == "net"]
@@ -406,18 +359,10 @@ def wide(rows: int = 24) -> list[tuple[object, ...]]:
 
 def test_the_best_guess_for_every_role_is_printed_with_what_is_missing(capsys: Capture) -> None:
     table("a.csv", WIDE, wide())
-    code, printed = said(capsys, "import a.csv")
-    assert code == 2
-    for one in (
-        'answer = "llm_decision"',
-        'race = "derived_race"',
-        'gender = "applicant_sex"' if 'gender = "applicant_sex"' in printed else 'sex = "applicant_sex"',
-        '# text = "COLUMN" # missing',
-        "which column names the text",
-        "--map",
-    ):
-        assert one in printed
-    assert said(capsys, "import a.csv --write-map map.toml")[0] == 2
+    told = ['answer = "llm_decision"', 'race = "derived_race"', '# text = "COLUMN" # missing', "--map"]
+    printed = tells(capsys, "import a.csv", *told, "which column names the text", code=2)
+    assert re.search('(gender|sex) = "applicant_sex"', printed)
+    tells(capsys, "import a.csv --write-map map.toml", code=2)
     assert tomllib.loads(Path("map.toml").read_text())["answer"] == "llm_decision"
 
 

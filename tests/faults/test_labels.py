@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 import re
 import shlex
@@ -11,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import Capture, said
+from commands import Capture, only, said, tells
 from nursery import Server
 
 from auditor import audit
+from tests.asking import csv_file, json_lines
 
 STARS = ("5 - great", "3 - ok", "1 - bad")
 TEXTS = [
@@ -27,12 +29,8 @@ def place(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with texts, and functions that answer with stars."""
     monkeypatch.syspath_prepend(str(place))
     (place / "t.txt").write_text("\n".join(TEXTS) + "\n")
-    (place / "starred.py").write_text(
-        "def stars(text):\n"
-        "    return '1 - bad' if 'mother' in text or 'wife' in text else '5 - great' if 'kind' in text else '3 - ok'\n"
-        "def ok(text):\n"
-        "    return '3 - ok'\n"
-    )
+    ok = "def ok(text):\n    return '3 - ok'\n"
+    (place / "starred.py").write_text(inspect.getsource(stars) + ok, encoding="utf-8")
     return place
 
 
@@ -80,18 +78,13 @@ def test_a_name_that_nothing_has_is_refused_and_what_exists_is_named(
     (place / "own.yaml").write_text("labels: [x, y]\n")
     model = "" if command == "generate" else "--model python:starred:ok"
     data = "" if "--data" in option or "grammar" in option else "--data t.txt"
-    code, text = said(capsys, f"{command} {model} {data} {option}")
-    assert code == 2, text
-    assert all(part in text for part in told), text
+    tells(capsys, f"{command} {model} {data} {option}", *told, code=2)
     assert not list(place.glob("reports/*/run.json"))
 
 
 def test_a_reference_of_ones_own_groups_is_taken(place: Path, capsys: Capture) -> None:
     (place / "pairs.csv").write_text(PAIRS.replace("female,male", "elves,dwarves"))
-    code, text = said(
-        capsys, "run --data pairs.csv --reference gender:dwarves --model python:starred:ok --labels '3 - ok,1 - bad'"
-    )
-    assert code == 0, text
+    tells(capsys, "run --data pairs.csv --reference gender:dwarves --model python:starred:ok --labels '3 - ok,1 - bad'")
 
 
 # -- labels of one's own -----------------------------------------------------------------------------------
@@ -114,19 +107,14 @@ def test_a_function_is_audited_with_its_own_labels(given: Any) -> None:
 def test_labels_of_ones_own_at_the_command_line_and_again_from_the_folder(place: Path, capsys: Capture) -> None:
     labels = '--labels "5 - great,3 - ok,1 - bad" --favourable "5 - great"'
     command = f"run --model python:starred:stars --data t.txt --attributes gender --order 1 --per-seed 2 {labels}"
-    code, text = said(capsys, f"{command} --max-calls 9")
-    assert code == 3, text
-    assert said(capsys, "resume latest --yes --max-calls 5000")[0] == 0
-    assert said(capsys, "report latest --format markdown")[0] == 0
-    (report,) = place.glob("reports/*/report.md")
-    assert "5 - great" in report.read_text()
-    (record,) = (json.loads(p.read_text()) for p in place.glob("reports/*/run.json"))
-    assert record["spec"]["labels"] == list(STARS)
+    tells(capsys, f"{command} --max-calls 9", code=3)
+    tells(capsys, "resume latest --yes --max-calls 5000")
+    tells(capsys, "report latest --format markdown")
+    assert "5 - great" in only("reports/*/report.md").read_text()
+    assert json.loads(only("reports/*/run.json").read_text())["spec"]["labels"] == list(STARS)
     (place / "ask.txt").write_text("Answer with one word, yes or no, and nothing else.")
-    code, text = said(capsys, "mitigate latest --yes --prompt ask.txt")
-    assert code == 2
-    code, text = said(capsys, "augment latest --out more.jsonl")
-    assert code == 0, text
+    tells(capsys, "mitigate latest --yes --prompt ask.txt", code=2)
+    tells(capsys, "augment latest --out more.jsonl")
     assert {json.loads(line)["label"] for line in (place / "more.jsonl").read_text().splitlines()} <= set(STARS)
 
 
@@ -134,13 +122,10 @@ def test_labels_of_ones_own_at_the_command_line_and_again_from_the_folder(place:
 @pytest.mark.parametrize("classes", [STARS, (5, 3, 1), (True, False)])
 def test_an_estimator_is_audited_with_its_own_labels(classes: tuple[Any, ...], probabilities: bool) -> None:
     pytest.importorskip("sklearn")
-    from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.linear_model import LogisticRegression, RidgeClassifier
     from sklearn.pipeline import make_pipeline
 
-    assert issubclass(LogisticRegression, ClassifierMixin)
-    assert issubclass(LogisticRegression, BaseEstimator)
     last = LogisticRegression() if probabilities else RidgeClassifier()
     model = make_pipeline(CountVectorizer(), last).fit(TEXTS, [classes[n % len(classes)] for n in range(len(TEXTS))])
     labels = [str(one) for one in classes]
@@ -155,15 +140,13 @@ def test_an_estimator_is_audited_with_its_own_labels(classes: tuple[Any, ...], p
 
 def test_a_task_file_may_have_labels_alone(place: Path, capsys: Capture) -> None:
     (place / "My stars.yaml").write_text(f"labels: {json.dumps(STARS)}\nfavourable: 5 - great\n")
-    code, text = said(capsys, "run --task 'My stars.yaml' --data t.txt --model python:starred:stars --per-seed 2")
-    assert code == 0, text
-    assert "unreadable 0" in text
+    argv = "run --task 'My stars.yaml' --data t.txt --model python:starred:stars --per-seed 2"
+    tells(capsys, argv, "unreadable 0")
 
 
 def test_a_generated_prompt_lists_the_labels(place: Path, capsys: Capture) -> None:
-    code, _ = said(capsys, "generate --data t.txt --attributes gender --labels '5 - great,3 - ok,1 - bad'")
-    assert code == 0
-    (file,) = place.glob("reports/*/prompts.jsonl")
+    tells(capsys, "generate --data t.txt --attributes gender --labels '5 - great,3 - ok,1 - bad'")
+    file = only("reports/*/prompts.jsonl")
     prompts = [json.loads(line) for line in file.read_text().splitlines()]
     for prompt in prompts:
         (message,) = prompt["messages"]
@@ -179,7 +162,7 @@ def test_a_generated_prompt_lists_the_labels(place: Path, capsys: Capture) -> No
         for i, sha in enumerate(dict.fromkeys(p["prompt_sha256"] for p in prompts))
         for n in range(3)
     ]
-    (place / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    json_lines(place / "a.jsonl", lines)
     code, text = said(capsys, f"import a.jsonl --generated {file.parent}")
     assert code in (0, 3), text
     record = json.loads((file.parent / "run.json").read_text())
@@ -200,31 +183,24 @@ def test_a_hosted_model_is_asked_a_plain_prompt(place: Path, capsys: Capture) ->
 
     with Server(answer, delay_s=0) as server:
         command = f"run --model openai:m --base-url {server.url} --data t.txt --attributes gender --yes"
-        code, text = said(capsys, f'{command} --labels "{",".join(STARS)}" --favourable "5 - great"')
-        assert code == 0, text
+        told = "A plain prompt asks for your labels", "sentiment, own labels", "unreadable 0"
+        tells(capsys, f'{command} --labels "{",".join(STARS)}" --favourable "5 - great"', *told)
         assert all(f"- {label}\n" in prompt for prompt in asked for label in STARS)
-        assert "A plain prompt asks for your labels" in text
-        assert "sentiment, own labels" in text
-        assert "unreadable 0" in text
-        code, text = said(capsys, f"doctor --model openai:m --base-url {server.url} --labels '{','.join(STARS)}'")
-        assert code == 0, text
+        tells(capsys, f"doctor --model openai:m --base-url {server.url} --labels '{','.join(STARS)}'")
 
 
 # -- answers that are not read -----------------------------------------------------------------------------
 
 
-def test_a_function_with_labels_of_its_own_stops_after_twenty_answers_and_is_offered_them(
+def test_a_function_with_own_labels_stops_after_twenty_answers_and_is_offered_them(
     place: Path, capsys: Capture
 ) -> None:
-    code, text = said(capsys, "run --data t.txt --model python:starred:ok")
-    assert code == 3
-    assert "none of its 20 answers could be read" in text
-    assert '--labels "3 - ok,OTHER"' in text
-    code, text = said(capsys, "run --data t.txt --model python:starred:stars --out o")
+    told = "none of its 20 answers could be read", '--labels "3 - ok,OTHER"'
+    tells(capsys, "run --data t.txt --model python:starred:ok", *told, code=3)
+    _, text = said(capsys, "run --data t.txt --model python:starred:stars --out o")
     labels = re.findall(r'--labels "([^"]+)"', text)[0]
     assert {"1 - bad"} < set(labels.split(",")) <= set(STARS)
-    code, text = said(capsys, f"run --data t.txt --model python:starred:stars --labels {shlex.quote(labels)}")
-    assert code == 0, text
+    tells(capsys, f"run --data t.txt --model python:starred:stars --labels {shlex.quote(labels)}")
 
 
 def test_answers_of_many_kinds_are_not_offered_as_labels() -> None:
@@ -268,19 +244,15 @@ ASKED = [
 
 
 @pytest.mark.parametrize("instruction", ASKED)
-def test_an_instruction_that_names_labels_the_task_does_not_have_is_refused(
+def test_an_instruction_that_names_labels_the_task_lacks_is_refused(
     instruction: str, place: Path, capsys: Capture
 ) -> None:
     file = {"labels": STARS, "question": "How good?", "formats": {"plain": {"instruction": instruction}}}
     (place / "mine.yaml").write_text(json.dumps(file))
-    code, text = said(capsys, "run --task mine.yaml --data t.txt --model python:starred:stars --per-seed 2")
-    assert code == 2, text
-    assert "'positive'" in text
-    assert "5 - great" in text
-    file["labels"] = ["positive", "negative"]
-    (place / "mine.yaml").write_text(json.dumps(file))
-    code, text = said(capsys, "run --task mine.yaml --data t.txt --model vader --per-seed 2")
-    assert code == 0, text
+    command = "run --task mine.yaml --data t.txt --per-seed 2 --model"
+    tells(capsys, f"{command} python:starred:stars", "'positive'", "5 - great", code=2)
+    (place / "mine.yaml").write_text(json.dumps(file | {"labels": ["positive", "negative"]}))
+    tells(capsys, f"{command} vader")
 
 
 @pytest.mark.parametrize(
@@ -289,8 +261,7 @@ def test_an_instruction_that_names_labels_the_task_does_not_have_is_refused(
 def test_an_instruction_that_lists_no_answers_is_taken(instruction: str, place: Path, capsys: Capture) -> None:
     file = {"labels": STARS, "formats": {"plain": {"instruction": instruction}}}
     (place / "mine.yaml").write_text(json.dumps(file))
-    code, text = said(capsys, "run --task mine.yaml --data t.txt --model python:starred:stars --per-seed 2")
-    assert code == 0, text
+    tells(capsys, "run --task mine.yaml --data t.txt --model python:starred:stars --per-seed 2")
 
 
 # -- gold labels, and rows that are left out -----------------------------------------------------------------
@@ -315,33 +286,26 @@ def test_gold_labels_that_are_no_labels_of_the_task_are_counted_and_named(
     golds: Sequence[str], told: str, place: Path, capsys: Capture
 ) -> None:
     table(place / "t.csv", golds)
-    code, text = said(capsys, "run --data t.csv --model vader --per-seed 2")
-    assert code == 0
+    text = tells(capsys, "run --data t.csv --model vader --per-seed 2")
     assert text.count(told) == 2 if told else "gold label" not in text  # before anything is asked, and in the report
-    code, text = said(capsys, "run --data t.csv --model vader --per-seed 2 --dry-run")
-    assert told in text
+    tells(capsys, "run --data t.csv --model vader --per-seed 2 --dry-run", told)
     if golds is STARS:
-        code, text = said(capsys, f"run --data t.csv --model python:starred:stars --labels '{','.join(STARS)}'")
+        _, text = said(capsys, f"run --data t.csv --model python:starred:stars --labels '{','.join(STARS)}'")
         assert "gold label" not in text
 
 
 def test_rows_that_are_left_out_are_counted(place: Path, capsys: Capture) -> None:
     table(place / "t.csv", ("positive", "negative"))
-    code, text = said(capsys, "run --data t.csv --model vader --per-seed 2")
-    assert code == 0
+    text = tells(capsys, "run --data t.csv --model vader --per-seed 2")
     assert text.count("1 row without a text, 1 row with the text of an earlier one") == 2
     rows: list[Any] = [{"text": text} for text in TEXTS]
     given = audit(model="vader", data=[*rows, {"text": None}, {"text": " "}], per_seed=2, cache=False)
     assert "left out: 2 rows without a text" in " ".join(given.to_text().split())
     (place / "pairs.csv").write_text(PAIRS + "She is kind.,,female,male\n")
-    code, text = said(capsys, "run --data pairs.csv --model vader")
-    assert code == 0
-    assert "left out: 1 row without two different texts" in text
+    tells(capsys, "run --data pairs.csv --model vader", "left out: 1 row without two different texts")
 
 
 # -- names of columns ------------------------------------------------------------------------------------------
-
-HEADER = " Customer Review "
 
 
 @pytest.mark.parametrize(
@@ -352,15 +316,14 @@ HEADER = " Customer Review "
     ],
 )  # fmt: skip
 def test_blanks_around_names_of_columns_do_not_count(kind: str, name: str, place: Path) -> None:
-    columns = {HEADER: TEXTS, "label ": ["positive", "negative"] * 6}
+    columns = {" Customer Review ": TEXTS, "label ": ["positive", "negative"] * 6}
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     data: Any = str(place / f"t.{kind}")
     match kind:
         case "csv":
-            with open(data, "w", newline="") as file:
-                csv.writer(file).writerows([list(columns), *zip(*columns.values(), strict=True)])
+            csv_file(Path(data), rows)
         case "jsonl":
-            Path(data).write_text("".join(json.dumps(row) + "\n" for row in rows))
+            json_lines(Path(data), rows)
         case "parquet":
             arrow = pytest.importorskip("pyarrow")
             pytest.importorskip("pyarrow.parquet").write_table(arrow.table(columns), data)
@@ -382,16 +345,12 @@ def test_blanks_around_names_of_columns_do_not_count(kind: str, name: str, place
 
 def test_a_waiver_that_no_finding_has_is_told(place: Path, capsys: Capture) -> None:
     waiver = '[[waiver]]\nfinding = "{}"\nreason = "r"\nowner = "o"\nexpires = 2199-01-01\n'
-    command = "run --model python:starred:stars --data t.txt --attributes gender --per-seed 2 --labels '{}'"
-    command = command.format(",".join(STARS))
-    assert said(capsys, command)[0] == 0
-    (record,) = (json.loads(p.read_text()) for p in place.glob("reports/*/run.json"))
-    known = next(f for f in record["findings"])
+    command = "run --model python:starred:stars --data t.txt --attributes gender --per-seed 2 --labels"
+    command = f"{command} '{','.join(STARS)}'"
+    tells(capsys, command)
+    known = json.loads(only("reports/*/run.json").read_text())["findings"][0]
     key = "/".join([known["code"], known["model"], known["format"]])
     (place / "waivers.toml").write_text(waiver.format(f"{key}/gendr"))
-    code, text = said(capsys, command)
-    assert code == 0
-    assert "waivers: 1 without a finding of this run" in text
-    assert f"did you mean {key}/gender" in text
+    tells(capsys, command, "waivers: 1 without a finding of this run", f"did you mean {key}/gender")
     (place / "waivers.toml").write_text(waiver.format(f"{key}/*"))
     assert "without a finding" not in said(capsys, command)[1]

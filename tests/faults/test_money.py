@@ -13,7 +13,7 @@ from typing import Any
 
 import fault_server
 import pytest
-from commands import Capture, said
+from commands import Capture, only, tells
 from fault_server import MIXES, FaultServer, Mix, by_digest, completion, prompt_key
 
 import auditor
@@ -73,8 +73,7 @@ class Slots(Server):
 
 def read(pattern: str) -> dict[str, Any]:
     """The one file that fits."""
-    (path,) = Path().glob(pattern)
-    return dict(json.loads(path.read_text(encoding="utf-8")))
+    return dict(json.loads(only(pattern).read_text(encoding="utf-8")))
 
 
 # -- slow and small servers -----------------------------------------------------------------------------
@@ -112,11 +111,9 @@ SERVERS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("kind", SERVERS)
 def test_what_is_printed_is_what_is_spent(command: str, kind: str, capsys: Capture, at_once: None) -> None:
-    text = {"tabular": "approve"}.get(command, "")
-    with Server(**SERVERS[kind], text=text) as server:
+    with Server(**SERVERS[kind], text="approve" if command == "tabular" else "") as server:
         argv = [command, *COMMANDS[command], "--model", "openai:m", "--base-url", server.url, "--no-cache", *PRICED]
-        code, told = said(capsys, *argv, "--yes")
-    assert code == (3 if command == "tabular" else 0), told
+        told = tells(capsys, [*argv, "--yes"], code=3 if command == "tabular" else 0)
     counts, book, calls = read("reports/2*/run.json")["counts"], read("reports/2*/spent.json"), server.record.calls
     assert counts["calls"] == book["calls"] == calls
     assert f"{calls} calls" in told
@@ -133,19 +130,18 @@ def test_what_is_printed_is_what_is_spent(command: str, kind: str, capsys: Captu
     else:
         assert book["reserved_usd"] == book["spent_usd"]
     if command == "run":
-        (page,) = Path().glob("reports/2*/report.html")
+        page = only("reports/2*/report.html").read_text()
         assert (" reserved)" in told) == (kind != "usage"), told
-        assert ("reserved: the highest possible cost of calls" in page.read_text()) == (kind != "usage")
+        assert ("reserved: the highest possible cost of calls" in page) == (kind != "usage")
 
 
 @pytest.mark.slow
 def test_each_changed_prompt_has_its_share_of_what_is_spent(capsys: Capture) -> None:
     with Server(tokens=None) as server:
         asked = ["--model", "openai:m", "--base-url", server.url, "--no-cache", *PRICED, "--yes"]
-        assert said(capsys, "run", *TASK, *asked)[0] == 0
+        tells(capsys, ["run", *TASK, *asked])
         before = server.record.calls
-        code, told = said(capsys, "mitigate", "latest", "--with", "ignore,redact", "--base-url", server.url, "--yes")
-    assert code == 0, told
+        tells(capsys, f"mitigate latest --with ignore,redact --base-url {server.url} --yes")
     book, trial = read("reports/*-mitigated-*/spent.json"), read("reports/*-mitigated-*/mitigation.json")
     assert book["calls"] == server.record.calls - before == sum(one["calls"] for one in trial["spent"])
     assert book["spent_usd"] == pytest.approx(sum(one["cost_usd"] for one in trial["spent"]))
@@ -178,14 +174,10 @@ class Endless(Server):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("whole", "expected", "most"), [(0, 2, 2), (20, 3, 18)])
-def test_an_answer_without_an_end_is_cut_and_not_asked_for_again(
-    whole: int, expected: int, most: int, capsys: Capture
-) -> None:
+def test_an_answer_without_an_end_is_cut_and_asked_once(whole: int, expected: int, most: int, capsys: Capture) -> None:
     with Endless(whole) as server:
         argv = ["run", *TASK, "--model", "openai:m", "--base-url", server.url, "--no-cache", "--max-calls", "300"]
-        code, told = said(capsys, *argv)
-    assert code == expected, told
-    assert "longer than" in told
+        tells(capsys, argv, "longer than", code=expected)
     assert server.record.faults["endless"] <= most
     assert max(server.record.attempts.values(), default=1) == 1
     assert server.bytes <= most * 24 * 1024 * 1024  # 16 MiB are read; sockets hold some more
@@ -204,9 +196,8 @@ def test_an_answer_without_an_end_is_cut_and_not_asked_for_again(
     ],
 )
 def test_a_name_without_its_kind_is_told_which_is_meant(name: str, meant: str, capsys: Capture) -> None:
-    for command in (["run", "--task", "sentiment"], ["doctor"]):
-        code, told = said(capsys, *command, "--model", name)
-        assert (code, f"Did you mean {meant}?" in told) == (2, True), told
+    tells(capsys, f"run --task sentiment --model {name}", f"Did you mean {meant}?", code=2)
+    tells(capsys, f"doctor --model {name}", f"Did you mean {meant}?", code=2)
 
 
 # -- measurements ---------------------------------------------------------------------------------------
@@ -215,10 +206,9 @@ def test_a_name_without_its_kind_is_told_which_is_meant(name: str, meant: str, c
 @pytest.mark.slow
 def test_benchmarks_without_the_data_that_they_need_are_skipped_with_a_reason(place: Path) -> None:
     shutil.copytree(Path(__file__).parents[2] / "benchmarks", place / "clone" / "benchmarks")
-    needing = ["tabular", "hinter"]
-    command = [sys.executable, "clone/benchmarks/run.py", *needing]
+    command = [sys.executable, "clone/benchmarks/run.py", "tabular", "hinter"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for name in needing:
+    for name in ("tabular", "hinter"):
         assert f"{name}: skipped, ../shared/data/" in done.stderr
     assert list(place.glob("clone/benchmarks/results/*.md"))

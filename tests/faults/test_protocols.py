@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Capture, tells
 
-from auditor.cli.main import run
-
-Capture = pytest.CaptureFixture[str]
 TEXT = "The British boy said that his film was slow."
 NAMES = ["Adam", "Bruno", "Carl", "Dylan", "Ethan", "Felix", "Anna", "Beth", "Clara", "Dora", "Emma", "Fiona"]
 GRAMMAR = f"""format: 1
@@ -47,12 +45,11 @@ def place(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def audited(capsys: Capture, line: str) -> tuple[dict[str, Any], str, str]:
     """Run `audit`; return the record, what the screen says in full in one line, and the page."""
-    capsys.readouterr()
-    before = set(Path("reports").glob("*/run.json"))
-    assert run(["--task", "sentiment", "--full", *line.split()]) == 0
-    [made] = set(Path("reports").glob("*/run.json")) - before
-    page = re.sub(r"\s+", " ", (made.parent / "report.html").read_text(encoding="utf-8"))
-    return json.loads(made.read_text(encoding="utf-8")), re.sub(r"\s+", " ", capsys.readouterr().out), page
+    before = set(Path("reports").glob("2*"))
+    screen = tells(capsys, f"--task sentiment --full {line}")
+    [made] = set(Path("reports").glob("2*")) - before
+    page = " ".join((made / "report.html").read_text(encoding="utf-8").split())
+    return json.loads((made / "run.json").read_text(encoding="utf-8")), screen, page
 
 
 def mutants(record: dict[str, Any]) -> list[int]:
@@ -95,8 +92,9 @@ def test_astraea_names_the_limit_that_gives_an_index(capsys: Capture) -> None:
 
 @pytest.mark.parametrize("why", ["too few sentences", "too few names that are drawn"])
 def test_astraea_names_no_limit_that_is_not_enough(capsys: Capture, why: str) -> None:
-    options = grammar(MANY[: 1 if why == "too few sentences" else 9])
-    if why != "too few sentences":
+    few = why == "too few sentences"
+    options = grammar(MANY[: 1 if few else 9])
+    if not few:
         file = Path("calls.yaml")
         never = ", ".join(f"{{text: {name}, weight: 0}}" for name in NAMES[:3])
         file.write_text(file.read_text(encoding="utf-8").replace(", ".join(NAMES[:3]), never), encoding="utf-8")

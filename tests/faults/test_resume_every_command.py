@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import os
 import re
 import shlex
@@ -20,12 +19,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from nursery import Server, audit, warm
+from nursery import Server, audit, over, warm
 
 import auditor
 from auditor import agent
 from auditor.core.plan import Plan
 from auditor.tables.tabular_plan import MethodOptions, TabularPlan
+from tests.asking import GOAL, csv_file, json_lines
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -39,86 +39,44 @@ TEXTS = (
     "--data texts.csv --column text=words --column label=gold --column id=key --column source=origin --limit 8 "
     "--seed 3 "
 )
-# Each command line, and what finishes it; RUN is the folder that was begun.
+ONE = "--model openai:one --base-url {url} --concurrency 4 --out runs --max-calls 5000 "
+MORE = "resume RUN --max-calls 6000 --max-cost 9 --max-seconds 800"
+# Each command line; RUN is the folder that was begun.
 CASES = {
-    "texts": (
-        "run --task sentiment " + SERVED + LIMITS + TEXTS + "--attributes gender,age --groups gender:female --order 2 "
-        "--per-seed 2 --who all --wordings 2 --carrier words --formats all --replicates 2 --suite mutation "
-        "--dictionary age=ages.csv --test-discarded --jobs 1 --full-plan "
-        "--gate constructs --parser embedded --protocol default --oracle label --reference gender:male --delta 2 "
-        "--fail-on 'failed > 99%' --anyway",
-        "resume RUN --max-calls 6000 --max-cost 9 --max-seconds 800 --format json",
-    ),
-    "frozen": ("run --plan plan.json --base-url {url} --concurrency 4 --no-cache --out runs", "resume RUN"),
-    "redacted": (
-        "run --task sentiment --data texts.csv --column text=words --limit 8 --redact --model openai:one "
-        "--base-url {url} --concurrency 4 --max-calls 5000 --out runs",
-        "resume RUN",
-    ),
-    "own labels": (
-        "run --task sentiment --labels positive,negative --favourable positive --data texts.csv --column text=words "
-        "--limit 8 --model openai:one --base-url {url} --concurrency 4 --no-cache --max-calls 5000 --out runs",
-        "resume RUN",
-    ),
-    "amounts": (
-        "run --task salary --data texts.csv --column text=words --attributes gender --tolerance 1500.5 --per-seed 0 "
-        "--limit 8 --model openai:one --base-url {url} --concurrency 4 --no-cache --max-calls 5000 --out runs",
-        "resume RUN",
-    ),
-    "letters": (
-        "run --task letter --data texts.csv --column text=words --limit 6 --attributes gender --judge openai:two --model "
-        "openai:one --base-url {url} --server 'openai:two timeout=20' --concurrency 4 --no-cache --max-calls 5000 "
-        "--replicates 1 --out runs",
-        "resume RUN",
-    ),
-    "requests": (
-        "run --task sentiment --data requests.jsonl --column messages=user --column answer=$.content "
-        "--model openai:one --base-url {url} --attributes gender --no-cache --max-calls 5000 --concurrency 4 --out runs",
-        "resume RUN",
-    ),
-    "grammar": (
-        "run --task sentiment --suite grammar --suite-option grammar=sentiment --suite-option generation=rand "
-        "--protocol astraea --limit 60 "
-        "--model openai:one --base-url {url} --no-cache --max-calls 5000 --concurrency 4 --out runs",
-        "resume RUN",
-    ),
-    "scores": (
-        "run --task sentiment --data texts.csv --column text=words --oracle probability --tolerance 0.05,0.1 "
-        "--model python:models:scores --attributes gender --no-cache --out runs",
-        "resume RUN",
-    ),
-    "until decided": (
-        "run --task sentiment --data texts.csv --column text=words --until-decided --attributes gender --max-calls 900 "
-        "--model openai:one --base-url {url} --no-cache --concurrency 4 --out runs",
-        "resume RUN",
-    ),
-    "joint first": (
-        "run --task sentiment --data both.txt --suite joint-first --max-calls 900 --limit 8 "
-        "--attributes gender,age --model openai:one --base-url {url} --no-cache --concurrency 4 --out runs",
-        "resume RUN",
-    ),
-    "trial": (
-        "mitigate runs/latest --with ignore,redact --prompt mine.txt --other-model openai:two --replicates 2 "
-        "--base-url {url} " + LIMITS.replace("--out runs", "--out trials"),
-        "resume RUN --max-calls 6000 --max-cost 9 --max-seconds 800",
-    ),
-    "session": (
-        "agent 'Do film reviews by women get another sentiment?' --task sentiment " + SERVED + LIMITS
-        + TEXTS.replace("--limit 8", "--limit 24") + "--formats all --parser embedded --delta 2",
-        "resume RUN",
-    ),
-    "rows of a task": (
-        "tabular --task lending " + SERVED + LIMITS + "--method themis --protected sex --confidence 0.9 "
-        "--epsilon 0.2 --max-samples 60 --favourable approve --prompt-format plain --replicates 2 --delta 2 "
-        "--seed 3 --max-evaluations 900",
-        "resume RUN --max-calls 6000 --max-cost 9 --max-seconds 800",
-    ),
-    "rows of a server": (
-        "tabular --data rows.csv --target label --protected sex --schema rows.yaml --model http:rows-server.yaml "
-        "--method aequitas --set global-n=40 --set local_n=20 --no-cache --max-calls 5000 --out runs",
-        "resume RUN",
-    ),
+    "texts": "run --task sentiment " + SERVED + LIMITS + TEXTS + "--attributes gender,age --groups gender:female --order 2 "
+    "--per-seed 2 --who all --wordings 2 --carrier words --formats all --replicates 2 --suite mutation "
+    "--dictionary age=ages.csv --test-discarded --jobs 1 --full-plan "
+    "--gate constructs --parser embedded --protocol default --oracle label --reference gender:male --delta 2 "
+    "--fail-on 'failed > 99%' --anyway",
+    "frozen": "run --plan plan.json --base-url {url} --concurrency 4 --no-cache --out runs",
+    "redacted": "run --task sentiment --data texts.csv --column text=words --limit 8 --redact " + ONE,
+    "own labels": "run --task sentiment --labels positive,negative --favourable positive --data texts.csv "
+    "--column text=words --limit 8 --no-cache " + ONE,
+    "amounts": "run --task salary --data texts.csv --column text=words --attributes gender --tolerance 1500.5 "
+    "--per-seed 0 --limit 8 --no-cache " + ONE,
+    "letters": "run --task letter --data texts.csv --column text=words --limit 6 --attributes gender --judge openai:two "
+    "--server 'openai:two timeout=20' --no-cache --replicates 1 " + ONE,
+    "requests": "run --task sentiment --data requests.jsonl --column messages=user --column answer=$.content "
+    "--attributes gender --no-cache " + ONE,
+    "grammar": "run --task sentiment --suite grammar --suite-option grammar=sentiment --suite-option generation=rand "
+    "--protocol astraea --limit 60 --no-cache " + ONE,
+    "scores": "run --task sentiment --data texts.csv --column text=words --oracle probability --tolerance 0.05,0.1 "
+    "--model python:models:scores --attributes gender --no-cache --out runs",
+    "until decided": "run --task sentiment --data texts.csv --column text=words --until-decided --attributes gender "
+    "--no-cache " + ONE.replace("5000", "900"),
+    "joint first": "run --task sentiment --data both.txt --suite joint-first --limit 8 --attributes gender,age --no-cache "
+    + ONE.replace("5000", "900"),
+    "trial": "mitigate runs/latest --with ignore,redact --prompt mine.txt --other-model openai:two --replicates 2 "
+    "--base-url {url} " + LIMITS.replace("--out runs", "--out trials"),
+    "session": "agent 'Do film reviews by women get another sentiment?' --task sentiment " + SERVED + LIMITS
+    + TEXTS.replace("--limit 8", "--limit 24") + "--formats all --parser embedded --delta 2",
+    "rows of a task": "tabular --task lending " + SERVED + LIMITS + "--method themis --protected sex --confidence 0.9 "
+    "--epsilon 0.2 --max-samples 60 --favourable approve --prompt-format plain --replicates 2 --delta 2 "
+    "--seed 3 --max-evaluations 900",
+    "rows of a server": "tabular --data rows.csv --target label --protected sex --schema rows.yaml --model "
+    "http:rows-server.yaml --method aequitas --set global-n=40 --set local_n=20 --no-cache --max-calls 5000 --out runs",
 }  # fmt: skip
+AGAIN = {"texts": MORE + " --format json", "trial": MORE, "rows of a task": MORE}  # what finishes it; else resume RUN
 FIRST = {  # what a case needs
     "frozen": "plan freeze --task sentiment --data texts.csv --column text=words --limit 8 --attributes gender --delta 2 "
     "--model openai:one --base-url {url} --max-calls 5000 --output plan.json",
@@ -179,15 +137,14 @@ def server() -> Iterator[Gated]:
 def furnish(folder: Path, url: str) -> None:
     """The files that the command lines name."""
     people = ("man", "woman", "boy", "girl", "father", "mother")
+    said = "The {} in row {} liked the old film, and so did I."
     rows = [
-        f'k{n},o{n // 2},"The {people[n % 6]} in row {n} liked the old film, and so did I.",positive' for n in range(40)
+        {"key": f"k{n}", "origin": f"o{n // 2}", "words": said.format(people[n % 6], n), "gold": "positive"}
+        for n in range(40)
     ]
-    (folder / "texts.csv").write_text("\n".join(["key,origin,words,gold", *rows]) + "\n")
-    sent = [
-        {"messages": [{"role": "user", "content": f"Sentiment? The {people[n % 6]} liked film {n}."}]}
-        for n in range(12)
-    ]
-    (folder / "requests.jsonl").write_text("".join(json.dumps(one) + "\n" for one in sent))
+    csv_file(folder / "texts.csv", rows)
+    sent = [f"Sentiment? The {people[n % 6]} liked film {n}." for n in range(12)]
+    json_lines(folder / "requests.jsonl", [{"messages": [{"role": "user", "content": text}]} for text in sent])
     both = [f"The {('young', 'old')[n % 2]} {people[n % 4]} in row {n} liked film {n}." for n in range(12)]
     (folder / "both.txt").write_text("\n".join(both) + "\n")
     (folder / "ages.csv").write_text("old man;young man\nold woman;young woman\n")
@@ -211,14 +168,13 @@ def furnish(folder: Path, url: str) -> None:
     )
 
 
-def begun(folder: Path) -> list[Path]:
-    found = {p.parent for name in ("plan.json", "trial.json", "session.json") for p in folder.glob(f"*/*/{name}")}
-    return sorted(found)
+def begun(folder: Path) -> set[Path]:
+    return {p.parent for name in ("plan.json", "trial.json", "session.json") for p in folder.glob(f"*/*/{name}")}
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_command_that_was_killed_is_finished(name: str, tmp_path: Path, server: Gated) -> None:
-    start, again = CASES[name]
+    start, again = CASES[name], AGAIN.get(name, "resume RUN")
     furnish(tmp_path, server.url)
     (tmp_path / "runs").mkdir()
     environment = dict(os.environ) | {"TEAM": "audits", "OPENAI_API_KEY": "k" * 12, "AUDIT_CACHE": str(tmp_path / "c")}
@@ -229,12 +185,12 @@ def test_a_command_that_was_killed_is_finished(name: str, tmp_path: Path, server
     if name in FIRST:
         done = call(*shlex.split(FIRST[name].format(url=server.url)))
         assert done.returncode == 0, done.stderr
-    before = set(begun(tmp_path))
+    before = begun(tmp_path)
     server.calls, server.open = 0, 9
     argv = [*shlex.split(start.format(url=server.url)), "--yes"]
     pid = warm().tell([argv, str(tmp_path), environment | {"STOP": "1"}, os.devnull, str(tmp_path / "err")])
     deadline = time.monotonic() + 120
-    while not server.full.wait(0.01) and Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z":
+    while not server.full.wait(0.01) and not over(pid):
         assert time.monotonic() < deadline
     os.kill(pid, signal.SIGKILL)
     assert warm().tell(pid) == -signal.SIGKILL, (tmp_path / "err").read_text()
@@ -242,7 +198,7 @@ def test_a_command_that_was_killed_is_finished(name: str, tmp_path: Path, server
     server.going.set()
     server.settle()
 
-    (run,) = [*set(begun(tmp_path)) - before]
+    (run,) = begun(tmp_path) - before
     done = call(*shlex.split(again.replace("RUN", str(run))), "--yes")
     assert done.returncode == 0, done.stderr
 
@@ -260,14 +216,10 @@ def test_values_that_a_program_gives_are_read_again(kind: str, place: Path, monk
 
     monkeypatch.setitem(sys.modules, "cut_off", SimpleNamespace(model=cut_off))
     given: dict[str, Any] = {"model": "python:cut_off:model", "data": place / "texts.csv", "out": place / "runs"}
-    given |= {
-        "columns": {"text": "words"}, "max_cost": 2, "max_seconds": np.int64(900), "delta": np.float32(2),
-        "cache": False,
-    }  # fmt: skip
-    given |= {"max_calls": np.int64(4000), "seed": np.int64(3), "limit": np.int64(30)}
+    given |= {"columns": {"text": "words"}, "max_cost": 2, "max_seconds": np.int64(900), "delta": np.float32(2)}
+    given |= {"max_calls": np.int64(4000), "seed": np.int64(3), "limit": np.int64(30), "cache": False}
     if kind == "agent":
-        goal = "Do film reviews by women get another sentiment?"
-        begin = partial(agent.run, goal, **given)
+        begin = partial(agent.run, GOAL, **given)
     else:
         begin = partial(auditor.audit, order=np.int64(1), carrier=["words"], attributes=["gender"], **given)
     with pytest.raises(KeyboardInterrupt):
@@ -284,7 +236,7 @@ def test_every_option_is_in_a_command_line_that_is_killed() -> None:
         "tabular": TabularPlan.flags("tabular") | MethodOptions.flags("tabular"),
     }
     for command, options in flags.items():
-        typed = {word for start, _ in CASES.values() if start.split()[0] == command for word in start.split()}
+        typed = {word for start in CASES.values() if start.split()[0] == command for word in start.split()}
         on = {word.replace("--no-", "--") for word in typed} | typed
         missing = [n for n, o in options.items() if not on & set(re.split("/", o.flag)) and n not in ELSEWHERE]
         assert not missing, f"{command}: {missing}"

@@ -12,10 +12,8 @@ from zipfile import ZipFile
 
 import numpy as np
 import pytest
-from commands import Capture, said
+from commands import Capture, both, only, tells
 from nursery import Server
-
-from auditor.cli.main import run
 
 pytest.importorskip("sklearn", reason="the extra `tabular` is not installed")
 sio = pytest.importorskip("skops.io", reason="the extra `tabular` is not installed")
@@ -112,21 +110,16 @@ def saved(model: Any, path: str = "model.skops") -> Any:
 )
 def test_what_the_data_lack_is_refused(place: Path, capsys: Capture, model: str, option: str, told: str) -> None:
     saved(pipeline())
-    (place / "typo.yaml").write_text(
-        SCHEMA.format(more="favourable: Yess\n", income=INCOME.replace("60]", "60, .nan]"))
-    )
-    code, text = said(capsys, f"{ROWS} --model {model} {option}")
-    assert code == 2, text
-    assert told in text
+    unknown = INCOME.replace("60]", "60, .nan]")
+    (place / "typo.yaml").write_text(SCHEMA.format(more="favourable: Yess\n", income=unknown))
+    tells(capsys, f"{ROWS} --model {model} {option}", told, code=2)
     assert not list(place.glob("reports/2*/run.json"))
 
 
 @pytest.mark.parametrize("option", ["--favourable aprove", "--favourable yes"])
 def test_a_task_knows_its_labels(place: Path, capsys: Capture, option: str) -> None:
-    code, text = said(
-        capsys, f"tabular --task lending --model openai:one --base-url http://127.0.0.1:9/v1 --max-calls 9 {option}"
-    )
-    assert (code, "no such label" in text, "There are: 'approve', 'deny'." in text) == (2, True, True), text
+    argv = f"tabular --task lending --model openai:one --base-url http://127.0.0.1:9/v1 --max-calls 9 {option}"
+    tells(capsys, argv, "no such label", "There are: 'approve', 'deny'.", code=2)
 
 
 @pytest.mark.parametrize(
@@ -142,14 +135,12 @@ def test_a_task_knows_its_labels(place: Path, capsys: Capture, option: str) -> N
 )
 def test_what_there_is_is_counted(place: Path, capsys: Capture, rest: str, shown: str) -> None:
     saved(pipeline())
-    code, text = said(capsys, ROWS + rest)
-    assert (code, shown in text) == (0, True), text
+    tells(capsys, ROWS + rest, shown)
 
 
 def test_the_first_screen_says_why_there_is_no_group_score(place: Path, capsys: Capture) -> None:
-    code, text = said(capsys, ROWS + "--model python:deciders:three")
-    assert code == 0
-    assert "No group score: the model returned 3 labels (No, Perhaps, Yes); say which one is good" in text
+    told = "No group score: the model returned 3 labels (No, Perhaps, Yes); say which one is good"
+    tells(capsys, ROWS + "--model python:deciders:three", told)
 
 
 # -- numbers that are none ---------------------------------------------------------------------------------
@@ -157,16 +148,14 @@ def test_the_first_screen_says_why_there_is_no_group_score(place: Path, capsys: 
 
 @pytest.mark.parametrize("value", ["inf", "-Infinity", "1e999"])
 @pytest.mark.parametrize("option", ["--data beyond.csv", "schema"])
-def test_an_infinite_number_is_refused_before_the_model_is_asked(
-    place: Path, capsys: Capture, value: str, option: str
-) -> None:
+def test_an_infinite_number_is_refused_before_any_call(place: Path, capsys: Capture, value: str, option: str) -> None:
     lines = (place / "loans.csv").read_text().splitlines()
     lines[5] = value + lines[5][lines[5].index(",") :]
     (place / "beyond.csv").write_text("\n".join(lines) + "\n")
     schema = "tabular schema beyond.csv --target loan --protected sex"
-    code, text = said(capsys, schema if option == "schema" else f"{ROWS} --model python:deciders:words {option}")
-    assert code == 2, text
-    assert f"beyond.csv, row 5: column 'income' is {value}, not a finite number (1 such row)" in text
+    told = f"beyond.csv, row 5: column 'income' is {value}, not a finite number (1 such row)"
+    argv = schema if option == "schema" else f"{ROWS} --model python:deciders:words {option}"
+    tells(capsys, argv, told, code=2)
     import deciders
 
     assert deciders.asked == []
@@ -184,16 +173,13 @@ def test_an_infinite_number_is_refused_before_the_model_is_asked(
 )
 def test_a_schema_has_finite_numbers(place: Path, capsys: Capture, income: str, told: str) -> None:
     (place / "s.yaml").write_text(SCHEMA.format(more="", income=income))
-    code, text = said(capsys, "tabular --schema s.yaml --model python:deciders:words --max-samples 50")
-    assert (code, told in text) == (2, True), text
+    tells(capsys, "tabular --schema s.yaml --model python:deciders:words --max-samples 50", told, code=2)
 
 
 @pytest.mark.parametrize("option", ["epsilon=.inf", "epsilon=.nan", "theta=.inf"])
 def test_options_are_finite_numbers(place: Path, capsys: Capture, option: str) -> None:
-    code, text = said(
-        capsys, f"tabular --target loan --protected sex --data loans.csv --model python:deciders:words --set {option}"
-    )
-    assert (code, "must be a finite number" in text) == (2, True), text
+    argv = f"tabular --target loan --protected sex --data loans.csv --model python:deciders:words --set {option}"
+    tells(capsys, argv, "must be a finite number", code=2)
 
 
 # -- skops files -------------------------------------------------------------------------------------------
@@ -213,8 +199,6 @@ def further(name: str) -> Any:
     from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
     plain, line = pipeline(), LogisticRegression()
-    numbers = make_column_selector(dtype_include=np.number)
-    others = make_column_selector(dtype_exclude=np.number)
     last: dict[str, Any] = {
         "neighbours": KNeighborsClassifier(3),
         "forest": RandomForestClassifier(3, random_state=0),
@@ -226,6 +210,7 @@ def further(name: str) -> Any:
     if name in last:
         return make_pipeline(plain[0], last[name])
     if name == "selected":
+        numbers, others = make_column_selector(dtype_include=np.number), make_column_selector(dtype_exclude=np.number)
         chosen = make_column_transformer((KNNImputer(), numbers), (OrdinalEncoder(), others))
         return make_pipeline(chosen, SelectKBest(f_classif, k=2), line)
     rest = make_column_transformer((OneHotEncoder(), ["sex", "job"]), remainder=SimpleImputer())
@@ -245,12 +230,9 @@ def test_ordinary_pipelines_load(place: Path, capsys: Capture, name: str) -> Non
     )
     scores = []
     for model in ("sklearn:model.skops", "python:own:decide"):
-        capsys.readouterr()
-        argv = shlex.split(f"{ROWS} --favourable Yes --format json --max-samples 1000 --model {model}")
-        code = run(argv)
-        captured = capsys.readouterr()
-        assert code == 0, captured.err
-        scores.append(json.loads(captured.out)["tabular"]["scores"])
+        code, out, err = both(capsys, f"{ROWS} --favourable Yes --format json --max-samples 1000 --model {model}")
+        assert code == 0, err
+        scores.append(json.loads(out)["tabular"]["scores"])
     sys.modules.pop("own", None)
     assert scores[0] == scores[1]
     assert hasattr(fitted, "predict")
@@ -282,10 +264,7 @@ def test_a_skops_file_that_is_none_is_refused(place: Path, capsys: Capture, edit
             if entry.filename == "schema.json":
                 data = json.dumps(edit(json.loads(data))).encode()
             broken.writestr(entry.filename, data)
-    code, text = said(capsys, f"{ROWS} --model sklearn:broken.skops")
-    assert code == 2, text
-    assert "broken.skops" in text
-    assert "Traceback" not in text
+    assert "Traceback" not in tells(capsys, f"{ROWS} --model sklearn:broken.skops", "broken.skops", code=2)
 
 
 def test_a_function_inside_a_skops_file_is_still_refused(place: Path, capsys: Capture) -> None:
@@ -293,8 +272,7 @@ def test_a_function_inside_a_skops_file_is_still_refused(place: Path, capsys: Ca
     from sklearn.preprocessing import FunctionTransformer
 
     sio.dump(make_pipeline(FunctionTransformer(shlex.quote), pipeline()), "model.skops")
-    code, text = said(capsys, f"{ROWS} --model sklearn:model.skops")
-    assert (code, "not known to be harmless: shlex.quote" in text) == (2, True), text
+    tells(capsys, f"{ROWS} --model sklearn:model.skops", "not known to be harmless: shlex.quote", code=2)
 
 
 # -- a run that is resumed ---------------------------------------------------------------------------------
@@ -304,16 +282,11 @@ def test_a_function_inside_a_skops_file_is_still_refused(place: Path, capsys: Ca
 @pytest.mark.slow
 def test_a_resumed_run_counts_the_tokens_and_cost_of_all_its_parts(place: Path, capsys: Capture) -> None:
     with Server(lambda model, text: "deny" if "female" in text else "approve", delay_s=0) as server:
-        base = (
-            f"tabular --task lending --protected sex --model openai:one --base-url {server.url} --concurrency 2 "
-            "--no-cache --out runs"
-        )
-        code, _ = said(capsys, f"{base} --max-samples 30 --price 2000,4000 --max-calls 20")
-        for limit in (40, 1000):
-            assert code == 3
-            (path,) = place.glob("runs/2*/run.json")
-            code, text = said(capsys, f"resume {path.parent} --max-calls {limit} --yes")
-        assert code == 0, text
+        base = f"tabular --task lending --protected sex --model openai:one --base-url {server.url} --concurrency 2"
+        tells(capsys, f"{base} --no-cache --out runs --max-samples 30 --price 2000,4000 --max-calls 20", code=3)
+        path = only("runs/2*/run.json")
+        tells(capsys, f"resume {path.parent} --max-calls 40 --yes", code=3)
+        tells(capsys, f"resume {path.parent} --max-calls 1000 --yes")
     texts = [json.loads(asked.removeprefix("one"))[-1]["content"] for asked in server.asked.elements()]
     calls, tokens = len(texts), sum(len(text) // 4 for text in texts)  # as the server counts
     record = json.loads(path.read_text())

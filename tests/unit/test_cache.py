@@ -1,4 +1,4 @@
-"""The response cache: what it keeps, and damage; several processes are in tests/e2e/test_shared_cache.py."""
+"""The response cache: what it keeps, and damage; several processes are in tests/e2e/test_kill_resume.py."""
 
 from __future__ import annotations
 
