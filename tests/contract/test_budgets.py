@@ -13,21 +13,21 @@ from auditor.core.plan import Plan
 PACKAGE = Path(__file__).resolve().parents[2] / "auditor"
 LINES = {  # of Python, and what they shall become
     "report": 6003,  # 4,600
-    "measure": 5558,  # 5,200
+    "measure": 5548,  # 5,200
     "run": 6174,  # 4,600
     "models": 5877,  # 4,400
     "tables": 4615,  # 4,400
-    "perturb": 5208,  # 5,000
+    "perturb": 5175,  # 5,000
     "core": 5242,  # 3,400
     "contrib": 4445,  # 3,400, and 1,025 of published benchmarks (decision 0062)
     "tasks": 3132,  # 2,600
     "cli": 2900,  # 2,000
     "agent": 2321,  # 1,800
-    "store": 1673,  # 1,400
-    "text": 1380,  # 1,400
+    "store": 1670,  # 1,400
+    "text": 1376,  # 1,400
     "testing": 600,  # 600
 }
-MOST = 55178  # in all; the target is 44,000
+MOST = 55152  # in all; the target is 44,000
 
 
 def lines(folder: Path) -> int:
