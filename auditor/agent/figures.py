@@ -68,19 +68,16 @@ def _row(record: RunRecord, finding: Finding, model: str) -> Row:
         and row.directions is None
         and row.kind is None
     }
-    by_seed, rate = rows.get("seed_violation_rate"), finding.rate
-    verdict, p, place = finding.verdict, finding.p_adjusted, finding.claim
-    if finding.code.startswith(RATES):  # who is worse off goes before how often answers change
-        place = _decides(record, finding)
-        own = None if place is None or not record.claims else record.claims[place]
-        verdict, p = (
-            (own.verdict, own.p_adjusted) if own is not None else ("not_determined" if rate else "not_tested", None)
-        )
+    by_seed, rate, place, verdict = rows.get("seed_violation_rate"), finding.rate, finding.claim, finding.verdict
+    if finding.code.startswith(RATES) and rate is not None:  # who is worse off goes before how often answers change
+        place, verdict = _decides(record, finding), "not_determined"
+    own = record.claims[place] if place is not None and record.claims else None
+    p = finding.p_adjusted if own is None else own.p_adjusted
     return Row(
-        finding=next((f.id for f in record.findings if f.claim == place is not None), finding.id),
+        finding=next((f.id for f in record.findings if place is not None and f.claim == place), finding.id),
         model=model,
         attributes=wanted,
-        verdict=verdict,
+        verdict=verdict if own is None or rate is None else own.verdict,
         p_adjusted=None if p is None else round(p, DIGITS),
         rate=None if rate is None else _rate(rate),
         seeds=0 if rate is None else rate.n,
@@ -89,25 +86,21 @@ def _row(record: RunRecord, finding: Finding, model: str) -> Row:
         noise=_rate(finding.noise) if finding.noise is not None else None,
         deterministic=record.models[named].deterministic,
         hidden=sum((f.kind, f.attributes, f.model) == ("hidden", wanted, named) for f in record.findings),
-        why="" if place is None or not record.claims else record.claims[place].why,
+        why="" if own is None else own.why,
         said=_said(record, finding),
     )
 
 
 def _decides(record: RunRecord, finding: Finding) -> int | None:
-    """The claim that the verdict of a set of attributes rests on; bounded where all are."""
-    mine = [
-        (n, c)
-        for n, c in enumerate(record.claims or ())
-        if (c.model, c.format, set(c.attribute.split("+"))) == (finding.model, finding.format, set(finding.attributes))
-        and c.p_value is not None
-    ]
-    tested = [one for one in mine if one[1].family in ("net", "omnibus")]
-    tested = tested or [one for one in mine if one[1].family == "instability"]
-    states = {c.verdict for _, c in tested} - {"bounded"} or {"bounded"}
-    verdict = next(v for v in VERDICTS if v in states)
-    alike = [one for one in tested if one[1].verdict == verdict]
-    return min(alike, key=lambda one: (one[1].p_adjusted or 0.0, one[1].p_value or 0.0))[0] if alike else None
+    """Return the claim that the verdict of a set of attributes rests on; it is bounded where all are."""
+    claims, about = record.claims or (), (finding.model, finding.format, set(finding.attributes))
+    mine = [n for n, c in enumerate(claims) if (c.model, c.format, set(c.attribute.split("+"))) == about]
+    mine = [n for n in mine if claims[n].p_value is not None]
+    tested = [n for n in mine if claims[n].family in ("net", "omnibus")]
+    tested = tested or [n for n in mine if claims[n].family == "instability"]
+    states = {claims[n].verdict for n in tested} - {"bounded"} or {"bounded"}
+    alike = [n for n in tested if claims[n].verdict == min(states, key=VERDICTS.index)]
+    return min(alike, key=lambda n: (claims[n].p_adjusted or 0.0, claims[n].p_value or 0.0), default=None)
 
 
 def _said(record: RunRecord, finding: Finding) -> tuple[str, ...]:

@@ -25,6 +25,9 @@ from auditor.measure.rates import edited, share, tabulate
 ONE_LABEL = 0.95  # share of answers that are alike from which on a report warns
 UNREADABLE = 0.20  # share of answers that could not be read above which a report warns
 LEAST = 2  # answers that can be alike
+SEEN = 0.75  # share of the pairs of a control that must be answered differently, where answers are labels
+DIGITS = 2  # of a score: smaller differences are none
+NAMED = 60  # characters of an answer that is named; longer ones are texts
 SHOWN = 5  # labels that could not be mapped, as examples
 
 Value = str | tuple[str, ...]
@@ -155,10 +158,6 @@ def gold_summary(labels: Iterable[str | None], known: Callable[[str], bool]) -> 
 # -- the positive control ------------------------------------------------------------------------------------
 
 
-SEEN = 0.75  # share of the pairs that must be answered differently, where answers are labels
-LEAST = 2  # answers that can be alike
-DIGITS = 2  # of a score: smaller differences are none
-NAMED = 60  # characters of an answer that is named; longer ones are texts
 Kind = tuple[object, ...]  # what tells one answer from another
 Pair = tuple[Sequence[Answer], Sequence[Answer]]  # the replicates of both texts
 

@@ -48,7 +48,7 @@ def findings(tables: Sequence[Observations], settings: Settings, claims: Sequenc
             changed = _changed(tables, key)
             rate = violation_rate(counts)
             own = next((c for c in about if c.family == "instability"), None)
-            moved = next((c.examples for c in about if c.verdict == "shown" and c.examples), ())  # numbers
+            shown = (c.examples for c in about if c.verdict == "shown" and c.examples)  # where no label changed
             of_sets.append(
                 Finding(
                     id="",
@@ -62,7 +62,7 @@ def findings(tables: Sequence[Observations], settings: Settings, claims: Sequenc
                     noise=settings.noise.get(place.model),
                     p_value=None if own is None else own.p_value,
                     p_adjusted=None if own is None else own.p_adjusted,
-                    exemplars=tuple(one.verdict.variant_id for one in changed[:EXEMPLARS]) or moved,
+                    exemplars=tuple(one.verdict.variant_id for one in changed[:EXEMPLARS]) or next(shown, ()),
                     notes=tuple(rate_notes(attributes, counts, rate)),
                     claim=None if own is None else places[id(own)],
                 )

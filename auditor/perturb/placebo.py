@@ -1,4 +1,9 @@
-"""The placebo arm: edits of the same shape that change no group."""
+"""Edits that change no group: placebos in the shape of other edits, further wordings, what a task calls irrelevant.
+
+An answer may hang on how a text says a thing, so both sides are asked in several wordings: the original with neutral
+edits, and a version about another group with the same edits. Where a text has too few places, a sentence about the text
+stands before it or after it. A task names what is irrelevant, since it can have no bearing on the answer: a hobby.
+"""
 
 from __future__ import annotations
 

@@ -276,7 +276,7 @@ def events(root: Path) -> Iterator[Event]:
     return records(root / REGISTER, _EVENT)
 
 
-# -- offsets of entries --------------------------------------------------------------------------------------
+# -- lines by the digests of what they are about -------------------------------------------------------------
 
 
 SMALLEST = 1 << 10  # slots; their number is a power of 2

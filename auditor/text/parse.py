@@ -190,7 +190,7 @@ def _pipeline(name: str) -> Any:
     return spacy.load(folder, exclude=[part for part, made in factories.items() if made in _UNUSED])
 
 
-# -- sentences -----------------------------------------------------------------------------------------------
+# -- sentences, by punctuation alone -------------------------------------------------------------------------
 
 
 # One leading character class lets the regular-expression engine skip ordinary text at full speed. The

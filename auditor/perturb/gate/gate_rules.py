@@ -3,6 +3,9 @@
 A rule takes the `Place` of one edit and says in a few words what is wrong there, "" where nothing is. What a word
 may mean before or after another belongs in the dictionaries, where edits are made. A rule stays as long as leaving it
 out lowers the weighted precision on sets of variants that readers judged (``tests/planted/test_gate_readings.py``).
+
+Only originals are parsed: the words around an edit keep their tags and relations, and a written word takes the tag of
+the word that it replaced.
 """
 
 from __future__ import annotations
