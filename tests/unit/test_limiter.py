@@ -102,3 +102,17 @@ def test_headers_say_how_many_calls_are_left_and_when_there_are_more() -> None:
     assert (limiter.wait_s(), limiter.room) == (0.0, 1)
     limiter.headers({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m2.5s"})
     assert limiter.wait_s() == 62.5
+
+
+@pytest.mark.parametrize(("shared", "sizes"), [(False, [4, 16, 64]), (True, [4, 8, 8])])
+def test_calls_in_flight_quadruple_where_more_took_no_longer(shared: bool, sizes: list[int]) -> None:
+    now, seen = 0.0, []
+    limiter = Limiter(64, clock=lambda: now)
+    for _ in sizes:
+        many, begun = limiter.room, now
+        limiter.sent(many)
+        now += many if shared else 1.0  # a server that shares its work takes as much longer
+        for _ in range(many):
+            limiter.answered(sent_at=begun)
+        seen.append(limiter.room)
+    assert seen == sizes
