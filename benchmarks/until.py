@@ -19,7 +19,7 @@ import numpy as np
 from planted_answers import MODEL, YES, Effects, Simulated, Told
 
 from auditor.core.plan import Plan
-from auditor.core.record.controls import PositiveControl
+from auditor.core.record.base import PositiveControl
 from auditor.core.record.measured import Claim
 from auditor.core.types import Answer, Case, Check
 from auditor.measure.claims import Question, decide

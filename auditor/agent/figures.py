@@ -10,7 +10,7 @@ from msgspec import structs
 
 from auditor.agent.values import OF_REPORT, Entry, Figures, Question, Row
 from auditor.core.record import RunRecord
-from auditor.core.record.controls import Control
+from auditor.core.record.base import Control
 from auditor.core.record.measured import Bounds
 from auditor.core.types import VERDICTS, ClaimVerdict, Estimate, Finding
 from auditor.core.verdict import UNFIT

@@ -17,7 +17,7 @@ from auditor.agent.values import Limits, Options, Record
 from auditor.core import removed
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
-from auditor.core.secrets import hidden
+from auditor.core.shown import hidden
 from auditor.core.types import SourceText
 from auditor.tasks import Task
 

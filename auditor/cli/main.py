@@ -173,7 +173,7 @@ def _crashed(error: BaseException, message: str) -> int:
     import traceback
 
     from auditor.cli.screen import EXIT_DEFECT, complain
-    from auditor.core.secrets import scrub
+    from auditor.core.shown import scrub
 
     try:
         fd, path = tempfile.mkstemp(prefix="audit-traceback-", suffix=".txt")

@@ -12,8 +12,8 @@ from auditor.cli import frame
 from auditor.cli.run_folders import find_intact, judge, with_waivers
 from auditor.cli.screen import must_be_new, say, screen
 from auditor.core.errors import ConfigError
+from auditor.core.protocols import PAGES
 from auditor.core.record import RunRecord, with_sections
-from auditor.core.registry import PAGES
 from auditor.core.shown import own
 from auditor.core.types import names as parts_of
 from auditor.store.folder import REPORT, RunFolder
@@ -165,7 +165,7 @@ def _rendered(
     name: str, record: RunRecord, path: Path, result: Result | None, *, full: bool
 ) -> tuple[str | bytes, str]:
     """One format of a run, and its file ending; ``result`` is that of texts: of others there is but the record."""
-    from auditor.core.registry import RENDERERS
+    from auditor.core.protocols import RENDERERS
     from auditor.report import outcome_report
     from auditor.report.legal.legal_page import OUTCOMES
 

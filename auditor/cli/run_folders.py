@@ -16,8 +16,7 @@ import msgspec
 from auditor.cli.frame import option, switch
 from auditor.cli.screen import EXIT_INCOMPLETE, complain, say, screen
 from auditor.core.errors import ConfigError, RunFolderError
-from auditor.core.secrets import hidden
-from auditor.core.shown import quoted
+from auditor.core.shown import hidden, quoted
 
 if TYPE_CHECKING:  # the help of a command that finds runs loads neither records nor folders
     from auditor.core.record import RunRecord

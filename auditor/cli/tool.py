@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from auditor.cli import frame
 from auditor.cli.frame import option, takes
 from auditor.cli.screen import fitted, print_as, say
-from auditor.core import registry
+from auditor.core import protocols
 from auditor.core.errors import PluginError
 from auditor.core.plan import Plan
 from auditor.core.shown import plural
@@ -48,7 +48,7 @@ def plugins() -> int:
     """List plugins of every kind; those of other packages are imported to see whether they load."""
     from auditor.tasks.kinds import KINDS
 
-    for kind in (*registry.KINDS, KINDS):
+    for kind in (*protocols.KINDS, KINDS):
         say(f"{kind.kind}s")
         for name in kind.names():
             origin = kind.origin(name)

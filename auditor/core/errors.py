@@ -32,8 +32,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
-from auditor.core.secrets import scrub
-from auditor.core.shown import inline
+from auditor.core.shown import inline, scrub
 
 
 class AuditError(Exception):

@@ -21,7 +21,7 @@ from auditor.core.options import (
     near,
     wrong,
 )
-from auditor.core.secrets import hidden
+from auditor.core.shown import hidden
 
 # The commands that take an option.
 RUN = frozenset({"run", "plan freeze"})

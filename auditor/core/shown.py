@@ -1,20 +1,30 @@
-"""What did not come from our own source is shown, and never acts: on a terminal, in a log, in a report.
+"""What is written: texts of others are shown and never act, on a terminal, in a log, in a report; secrets stay out.
 
 Texts of models and servers, names in files, file names, run folders of others: each passes `visible` (reports) or
 `inline` (one line of a terminal). `guarded` puts the same rule around the streams of the process, so that what no
 caller thought of is held there. Counts in sentences are written by `plural`.
+
+What asks a server says which keys and passwords it uses (`keep_secret`, `keep_secrets_of_url`). Variables of the
+environment whose names say that they hold one are known too (`keep_secrets_of_environment`). `scrub` takes them out
+again: of answers before they are journaled and cached, of errors, of every file of a run. So a server that echoes a key
+does not bring it into a report.
 """
 
 from __future__ import annotations
 
+import base64
+import html
 import io
+import json
+import os
 import re
 import shlex
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 BIDI_SAFE = frozenset("\u200c\u200d\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2")
 _SUSPECT = re.compile(r"[^\n -~]")
@@ -189,3 +199,102 @@ def guarded() -> Iterator[None]:
         yield
     finally:
         sys.stdout, sys.stderr = before
+
+
+# -- secrets -----------------------------------------------------------------------------------------------------------
+
+
+HIDDEN = "[key]"
+SHORTEST = 8  # a shorter value may be a word of an answer
+_NAMES = re.compile(r"(?i)(api_?key|token|secret|passw(or)?d|credential)(?!.*(_FILE|_PATH|_DIR|_URL|_ID)$)")
+_USER_INFO = re.compile(r"(?<=://)[^/@\s\"'<>]+@")
+_OPEN = frozenset({"api-version", "api_version", "version"})  # of a query: no secrets
+_known: dict[str, None] = {}  # every form of every secret, longest first
+
+
+def keep_secret(value: str | None) -> None:
+    """Keep ``value`` out of everything that is written from now on; one of fewer than 8 characters is let be."""
+    value = (value or "").strip()
+    if len(value) < SHORTEST or value in _known:
+        return
+    forms = {value, json.dumps(value)[1:-1], html.escape(value), quote(value, safe="")}
+    forms.add(base64.b64encode(value.encode("utf-8", "replace")).decode())
+    ordered = sorted({*_known, *forms}, key=lambda form: (-len(form), form))
+    _known.clear()
+    _known.update(dict.fromkeys(ordered))
+
+
+def keep_secrets_of_environment() -> None:
+    """Know the variables of the environment that hold a secret, by their names."""
+    for name, value in os.environ.items():
+        if _NAMES.search(name):
+            keep_secret(value)
+
+
+def keep_secrets_of_url(url: str) -> None:
+    """Know the user info and the values of the query of ``url``."""
+    try:
+        parts = urlsplit(url)
+        info = parts.netloc.rpartition("@")[0]
+    except ValueError:
+        return
+    for value in (info, info.partition(":")[2], "" if ":" in info else info):
+        keep_secret(value)
+    for name, value in parse_qsl(parts.query):
+        if name.lower() not in _OPEN:
+            keep_secret(value)
+
+
+def hidden(url: str | None) -> str | None:
+    """``url`` as it may be written: without user info and without what its query says.
+
+    Examples
+    --------
+    >>> hidden("http://user:pass@host:8000/v1?api_key=k")
+    'http://[key]@host:8000/v1?api_key=[key]'
+    """
+    if url is None:
+        return None
+    try:
+        parts = urlsplit(url)
+        query = parse_qsl(parts.query, keep_blank_values=True)
+    except ValueError:
+        return HIDDEN
+    info, _, host = parts.netloc.rpartition("@")
+    shown = [(name, value if name.lower() in _OPEN else HIDDEN) for name, value in query]
+    return parts._replace(netloc=f"{HIDDEN}@{host}" if info else host, query=urlencode(shown, safe="[]/:")).geturl()
+
+
+def scrub(text: str) -> str:
+    """``text`` without the secrets that are known, and without the user info of any URL."""
+    return scrub_text(_USER_INFO.sub(f"{HIDDEN}@", text))
+
+
+def scrub_bytes(data: bytes) -> bytes:
+    """`scrub` for the content of a file; what is no user info of ours stays."""
+    for form in _known:
+        inside = form.encode("utf-8", "replace")
+        if inside in data:
+            data = data.replace(inside, HIDDEN.encode())
+    return data
+
+
+def scrub_values(value: object) -> Any:
+    """Plain data with every text scrubbed of known secrets; the same object where none is known."""
+    if not _known:
+        return value
+    if isinstance(value, str):
+        return scrub_text(value)
+    if isinstance(value, Mapping):
+        return {key: scrub_values(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [scrub_values(item) for item in value]
+    return value
+
+
+def scrub_text(text: str) -> str:
+    """``text`` without the secrets that are known; an answer keeps every URL that holds none."""
+    for form in _known:
+        if form in text:
+            text = text.replace(form, HIDDEN)
+    return text

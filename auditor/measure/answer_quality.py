@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from msgspec.structs import replace
 
-from auditor.core.record.controls import PositiveControl
+from auditor.core.record.base import PositiveControl
 from auditor.core.record.measured import Caution, Gold
 from auditor.core.types import Answer, Estimate
 from auditor.measure.intervals import clopper_pearson, mean_interval

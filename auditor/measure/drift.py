@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from auditor.core.record.controls import Shift
+from auditor.core.record.base import Shift
 from auditor.measure.observations import Floats, Ints
 from auditor.measure.p_values import RESAMPLES
 

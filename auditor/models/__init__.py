@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from auditor.core.errors import ConfigError, UnknownPlugin
-from auditor.core.protocols import Model
-from auditor.core.registry import MODELS
+from auditor.core.protocols import MODELS, Model
 from auditor.models import catalogue
 
 HINT = f"Specs: {', '.join(one.spec for one in catalogue.KINDS if not one.rows)}. See: audit list models"

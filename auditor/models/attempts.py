@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from auditor.core.errors import BadRequest, CallError, ContentFiltered, PromptTooLong
 from auditor.core.protocols import Reply
-from auditor.core.secrets import scrub_text
+from auditor.core.shown import scrub_text
 from auditor.core.types import Answer, Request, Response
 
 BUDGET = "budget"  # Response.error of requests that a limit kept from being asked

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 import msgspec
 
 from auditor.core import reading
-from auditor.core.registry import MODELS
+from auditor.core.protocols import MODELS
 
 # Providers of LangChain that many use: package that is imported, and the variable of its key.
 LANGCHAIN: Mapping[str, tuple[str, str | None]] = {

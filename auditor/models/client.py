@@ -16,7 +16,6 @@ from dataclasses import replace
 from random import Random
 from typing import ClassVar
 
-from auditor.core import secrets
 from auditor.core.errors import (
     AuthFailed,
     BadRequest,
@@ -31,6 +30,7 @@ from auditor.core.errors import (
     Unreadable,
 )
 from auditor.core.protocols import Model, Reply
+from auditor.core.shown import keep_secrets_of_environment
 from auditor.core.types import Request, Response, Usage
 from auditor.models.attempts import BUDGET, Counts, Key, Known, RetryPolicy, answer, clean, failure
 from auditor.models.attempts import definitive as definitive
@@ -82,7 +82,7 @@ class Client:
         give_up: bool = False,
     ) -> None:
         budget.require_price(model)
-        secrets.look()
+        keep_secrets_of_environment()
         self.model, self.budget, self.retry = model, budget, retry or RetryPolicy()
         self.counts = Counts()
         self.stopped: BudgetExceeded | CallError | None = None

@@ -7,11 +7,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from auditor.core import secrets
 from auditor.core.errors import AuthFailed, BadRequest, BadResponse, CallError, CallTimeout, ServerFault
 from auditor.core.protocols import Model, Reply, bare_text
 from auditor.core.reading import from_json
-from auditor.core.shown import plural
+from auditor.core.shown import plural, scrub
 from auditor.core.types import Request, digest
 from auditor.models import http_file, transport
 from auditor.models.adapter import best_label, read_scores, token_limits, usage
@@ -170,7 +169,7 @@ class HttpTemplate(Model):
 
     def _clean(self, text: str) -> str:
         """Return ``text`` on one line, cut, without secrets."""
-        return f"{self.name}: {transport.brief(secrets.scrub(text))}"
+        return f"{self.name}: {transport.brief(scrub(text))}"
 
 
 def _text(value: object) -> str | None:

@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 import jsonpath
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
 
-from auditor.core import secrets
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.options import near
 from auditor.core.reading import Where
+from auditor.core.shown import keep_secret, keep_secrets_of_url
 from auditor.core.typed_files import checked, load_yaml
 from auditor.core.typed_files import place as place_of
 
@@ -154,11 +154,11 @@ def read(file: str, *, rows: bool = False) -> Template:
             if not (value and value.isascii() and value.isprintable()):
                 message = f"{place_of(path, lines, where)}: ${{{name}}} holds no value that an HTTP header can carry"
                 raise DataFileError(message)
-            secrets.know(value)
+            keep_secret(value)
             template._variables[name] = value
     for where, problem in (*_problems(template, rows), *(_of_rows if rows else _of_texts)(template)):
         raise DataFileError(f"{place_of(path, lines, where)}: {problem}")
-    secrets.of_url(template.fill(template.url))
+    keep_secrets_of_url(template.fill(template.url))
     return template
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Literal
 
-from auditor.core import secrets, talk
+from auditor.core import talk
 from auditor.core.errors import (
     AuthFailed,
     BadResponse,
@@ -26,6 +26,7 @@ from auditor.core.errors import (
     MissingDependency,
 )
 from auditor.core.protocols import Model, Reply, bare_text
+from auditor.core.shown import keep_secret, scrub
 from auditor.core.types import Request, Usage, digest
 from auditor.models import transport
 from auditor.models.adapter import token_limits, usage
@@ -156,7 +157,7 @@ class LangChain(Model):
     def _translate(self, error: Exception) -> CallError:
         """Return our error for whatever was raised, without keys or the chain of causes."""
         kind, wait = transport.kind_of(error)
-        message = transport.brief(secrets.scrub(f"{type(error).__name__}: {error}"))
+        message = transport.brief(scrub(f"{type(error).__name__}: {error}"))
         hint = ". Check the key in the environment, and the model's name" if kind is AuthFailed else ""
         if self._spec is not None and unsupported(getattr(error, "body", None) or str(error), ["temperature"]):
             hint = ". Send none: --server temperature=none"
@@ -365,9 +366,9 @@ def _know_secrets(target: object) -> None:
         for name in getattr(type(model), "model_fields", {}):
             value = getattr(model, name, None)
             if hasattr(value, "get_secret_value"):
-                secrets.know(str(value.get_secret_value()))  # type: ignore[union-attr]
+                keep_secret(str(value.get_secret_value()))  # type: ignore[union-attr]
             elif isinstance(value, str) and _SECRET.search(name):
-                secrets.know(value)
+                keep_secret(value)
             elif isinstance(value, Mapping) and "headers" in name:
                 for one in value.values():
-                    secrets.know(str(one))
+                    keep_secret(str(one))

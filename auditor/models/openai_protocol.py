@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from auditor.core import reading, secrets
+from auditor.core import reading
 from auditor.core.errors import BadResponse, CallError, ConfigError, ContentFiltered, DataFileError
 from auditor.core.protocols import Reply
 from auditor.core.reading import from_json
+from auditor.core.shown import HIDDEN, hidden, keep_secret, keep_secrets_of_url
 from auditor.core.talk import written
 from auditor.models.adapter import usage
 from auditor.models.transport import DETAIL, said
@@ -61,15 +62,15 @@ def address(base_url: str | None, api_key: str | None) -> str:
 def revealed(url: str) -> str:
     """Return ``url`` as it is asked: one that was kept without its secrets is found in the environment."""
     url = url.strip().rstrip("/")
-    if secrets.MARK in url:
+    if HIDDEN in url:
         for whole in map(_variable, ADDRESSES):
-            if whole and secrets.hidden(whole) == url:
+            if whole and hidden(whole) == url:
                 return revealed(whole)
         raise ConfigError(
             f"the address {url} had a password or a key in it, which is written down nowhere.",
             below="Run: export OPENAI_BASE_URL=… (the whole address)",
         )
-    secrets.of_url(url)
+    keep_secrets_of_url(url)
     return url
 
 
@@ -115,7 +116,7 @@ def checked_key(key: str, name: str, *, needed: bool, variable: str) -> str:
         raise ConfigError(f"{name} needs a key.", below=f"Run: export {variable}=… {other}")
     if not (key.isascii() and key.isprintable()):
         raise ConfigError(f"{variable} holds characters that no HTTP header can carry; set it again")
-    secrets.know(key)
+    keep_secret(key)
     return key
 
 

@@ -15,7 +15,6 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from auditor.core import secrets
 from auditor.core.errors import (
     AuthFailed,
     BadRequest,
@@ -28,7 +27,7 @@ from auditor.core.errors import (
     ServerFault,
 )
 from auditor.core.protocols import Model
-from auditor.core.secrets import hidden
+from auditor.core.shown import hidden, keep_secrets_of_url
 
 LARGEST = 16 * 1024 * 1024  # bytes of an answer that are read, after it was unpacked
 LARGEST_FILE = 1024 * 1024 * 1024  # of a file with the answers of a batch
@@ -134,7 +133,7 @@ def proxy_of(url: str) -> str:
     if parts.hostname and proxy_bypass(parts.hostname):
         return ""
     proxy = proxies.get(parts.scheme) or proxies.get("all") or ""
-    secrets.of_url(proxy)
+    keep_secrets_of_url(proxy)
     return hidden(proxy) or ""
 
 

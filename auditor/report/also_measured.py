@@ -166,7 +166,8 @@ def tokens(record: RunRecord, names: Names) -> Iterator[Section]:
 
 def _token(name: str, token: recorded.Token) -> tuple[Value, ...]:
     among = words.group(token.family) + (f" ({words.group(token.group)})" if token.group else "")
-    figures = words.interval(token.interval), words.number(token.index, "+.1f"), words.number(token.q)
+    rate = recorded.Bounds(value=token.rate, low=token.low, high=token.high)
+    figures = words.interval(rate), words.number(token.index, "+.1f"), words.number(token.q)
     return (name, f"{'▲ ' if token.stands_out else ''}{token.token}", among, token.n, *figures)
 
 

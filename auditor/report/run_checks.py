@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from auditor.core.record import Caution, Counts, RunRecord
-from auditor.core.record.base import Losses, Unread
-from auditor.core.record.controls import Control, PositiveControl
+from auditor.core.record.base import Control, Losses, PositiveControl, Unread
 from auditor.core.record.measured import Gold
 from auditor.core.shown import cut_off
 from auditor.core.verdict import UNFIT, Verdict, verdict

@@ -15,7 +15,7 @@ from auditor.core import talk
 from auditor.core.errors import AuthFailed, CallTimeout, ServerFault, UserError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model
-from auditor.core.record.controls import PositiveControl
+from auditor.core.record.base import PositiveControl
 from auditor.core.shown import cut_off, plural
 from auditor.core.types import Answer, Prompt, Request, Response, Usage
 from auditor.measure.answer_quality import alike, kind_of

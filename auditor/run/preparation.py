@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from auditor.core.errors import ConfigError
 from auditor.core.plan import SUITES as OWN
 from auditor.core.plan import Plan, of_package
-from auditor.core.protocols import Gate, Model, Observer, Oracle, PlaceboMaker, Suite
-from auditor.core.registry import MODELS, ORACLES
+from auditor.core.protocols import MODELS, ORACLES, Gate, Model, Observer, Oracle, PlaceboMaker, Suite
 from auditor.core.shared_plan import EVERY, ServerSettings, SharedPlan
 from auditor.core.types import Case, Check, Progress, Prompt, SourceText
 from auditor.measure.answer_quality import gold_summary

@@ -91,7 +91,7 @@ class Result:
         return self._rendered("html")
 
     def _rendered(self, format: str, **options: object) -> str:
-        from auditor.core.registry import RENDERERS
+        from auditor.core.protocols import RENDERERS
 
         return str(RENDERERS.create(format, **options).render(self.run, self.evidence))
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from auditor.core.errors import BudgetExceeded
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Oracle
-from auditor.core.record.controls import PositiveControl
+from auditor.core.record.base import PositiveControl
 from auditor.core.types import Answer, Case, Estimate, Prompt, Request, Variant, is_beside
 from auditor.measure.answer_quality import Pair, control
 from auditor.report import run_checks

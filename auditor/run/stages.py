@@ -13,8 +13,7 @@ from auditor.core.errors import ConfigError, UnknownValue
 from auditor.core.fail_on import parse
 from auditor.core.plan import SUITES as OWN
 from auditor.core.plan import Plan
-from auditor.core.protocols import Gate, PlaceboMaker, Suite
-from auditor.core.registry import CHECKS, SUITES, Registry
+from auditor.core.protocols import CHECKS, SUITES, Gate, PlaceboMaker, Registry, Suite
 from auditor.core.types import Case, Check, SourceText, id_of
 from auditor.perturb.dictionaries import Dictionary
 from auditor.tasks.task import Task

@@ -15,7 +15,7 @@ from auditor.core import talk
 from auditor.core.errors import BudgetExceeded, PromptTooLong
 from auditor.core.plan import DEFAULT_REPLICATES
 from auditor.core.protocols import Model, Observer
-from auditor.core.record.controls import PositiveControl
+from auditor.core.record.base import PositiveControl
 from auditor.core.types import (
     Answer,
     Case,

@@ -20,7 +20,7 @@ from msgspec import UNSET, UnsetType
 from auditor._version import __version__
 from auditor.core.errors import RunFolderError, UserError
 from auditor.core.reading import from_json
-from auditor.core.secrets import scrub_bytes
+from auditor.core.shown import scrub_bytes
 from auditor.core.types import (
     FORMAT_VERSION,
     Case,

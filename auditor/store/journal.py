@@ -26,7 +26,7 @@ import msgspec
 
 from auditor.core.errors import RunFolderError
 from auditor.core.record.base import Head
-from auditor.core.secrets import scrub_values
+from auditor.core.shown import scrub_values
 from auditor.core.types import canonical
 from auditor.store.disk import hold, read_error, write_error, writing
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import auditor
-from auditor.core import registry
+from auditor.core import protocols
 from auditor.tasks.kinds import KINDS
 from tests.contract.sources import PACKAGE, ROOT, name, trees
 
@@ -56,11 +56,11 @@ def test_importing_the_package_and_its_help_load_nothing_heavy(code: str, more: 
     assert done.returncode == 0, done.stderr
 
 
-PLUGINS = [(kind, name) for kind in (*registry.KINDS, KINDS) for name in kind.names() if kind.is_own(name)]
+PLUGINS = [(kind, name) for kind in (*protocols.KINDS, KINDS) for name in kind.names() if kind.is_own(name)]
 
 
 @pytest.mark.parametrize(("kind", "name"), PLUGINS, ids=[f"{k.kind}:{n}" for k, n in PLUGINS])
-def test_every_plugin_loads_and_is_documented(kind: registry.Registry[object], name: str) -> None:
+def test_every_plugin_loads_and_is_documented(kind: protocols.Registry[object], name: str) -> None:
     plugin = kind.load(name)
     assert inspect.getdoc(plugin)
     assert callable(plugin)

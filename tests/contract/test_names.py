@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from auditor.core import registry
+from auditor.core import protocols
 from auditor.tasks.kinds import KINDS
 from tests.contract.sources import PACKAGE, trees
 
@@ -48,7 +48,7 @@ def test_nouns_say_what_they_are() -> None:
 
 def test_names_with_dots_in_docstrings_are_there() -> None:
     """Modules, what they hold, and groups of entry points."""
-    groups = {kind.group for kind in (*registry.KINDS, KINDS)}
+    groups = {kind.group for kind in (*protocols.KINDS, KINDS)}
     missing = []
     for path in trees():
         for name in sorted(set(re.findall(r"`(auditor(?:\.\w+)+)`", path.read_text(encoding="utf-8")))):

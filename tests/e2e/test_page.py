@@ -21,8 +21,8 @@ from commands import AXE
 from nursery import audit as process
 
 from auditor import agent, audit
+from auditor.core.protocols import RENDERERS
 from auditor.core.record import read
-from auditor.core.registry import RENDERERS
 from auditor.report.build import MAX_CARDS
 from auditor.report.html import CHUNK, HtmlReport
 

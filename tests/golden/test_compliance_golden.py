@@ -12,8 +12,8 @@ import pytest
 import specimen as SPECIMEN
 
 from auditor.contrib.ll144 import applicants, categories, draft
+from auditor.core.protocols import RENDERERS
 from auditor.core.record import read
-from auditor.core.registry import RENDERERS
 from auditor.report import html, outcome_report, terminal
 from auditor.report.exchange import JsonReport
 from auditor.report.page import Page

@@ -16,8 +16,8 @@ import specimen as SPECIMEN
 from judged import side
 
 from auditor.core import waivers
+from auditor.core.protocols import RENDERERS
 from auditor.core.record import read
-from auditor.core.registry import RENDERERS
 from auditor.core.types import Verdict
 from auditor.core.waivers import Waiver
 from auditor.measure import comparison

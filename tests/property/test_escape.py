@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from auditor.core import waivers
+from auditor.core.protocols import RENDERERS
 from auditor.core.record import RunRecord, read
-from auditor.core.registry import RENDERERS
 from auditor.core.shown import cell
 from auditor.core.types import Message, Prompt
 from auditor.core.waivers import Waiver

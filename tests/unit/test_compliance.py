@@ -17,8 +17,8 @@ import yaml
 from commands import Capture, both, said
 
 from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.protocols import PAGES, RENDERERS
 from auditor.core.record import head, read
-from auditor.core.registry import PAGES, RENDERERS
 from auditor.report.legal import facts, fill, frameworks
 from auditor.report.legal.legal_page import Page
 

@@ -10,8 +10,8 @@ from commands import Capture, said
 
 from auditor import audit, tasks
 from auditor.core.errors import DataFileError, UnknownPlugin, UserError
+from auditor.core.protocols import RENDERERS
 from auditor.core.record import read
-from auditor.core.registry import RENDERERS
 from auditor.report import planned, run_checks
 from auditor.run.panels import rankings, task_of
 from auditor.text import languages

@@ -10,7 +10,7 @@ from commands import Capture, said
 from auditor import audit
 from auditor.core import errors, explain, types
 from auditor.core.errors import CallError
-from auditor.core.registry import CHECKS
+from auditor.core.protocols import CHECKS
 from auditor.measure import comparison, findings, hidden
 from auditor.store.folder import RunFolder
 

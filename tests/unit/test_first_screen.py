@@ -14,8 +14,8 @@ from commands import Capture, proposed
 
 from auditor import audit
 from auditor.cli.main import run
+from auditor.core.protocols import RENDERERS
 from auditor.core.record import Claim, RunRecord
-from auditor.core.registry import RENDERERS
 from auditor.report import claimed, first_screen
 from auditor.report.html import HtmlReport
 from auditor.report.legal.legal_page import page_eu_ai_act

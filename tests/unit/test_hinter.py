@@ -17,8 +17,8 @@ from auditor import audit
 from auditor.contrib.hinter import paper_figures as shown
 from auditor.contrib.hinter.measures import Mutant, measures, mutants, records, totals
 from auditor.contrib.hinter.mutants import HinterSuite, Pair, replace, replace_again
+from auditor.core.protocols import RENDERERS
 from auditor.core.record import read
-from auditor.core.registry import RENDERERS
 from auditor.core.types import Case, Check, Edit, SourceText, Variant, Verdict
 from auditor.measure.interactions import mark_hidden
 from auditor.perturb import dictionaries

@@ -15,7 +15,7 @@ import pytest
 from commands import Capture
 
 from auditor.cli.main import run
-from auditor.core import registry
+from auditor.core import protocols
 from auditor.core.errors import ConfigError, PluginError
 from auditor.models import make
 from auditor.tasks import kinds, template
@@ -86,8 +86,8 @@ def install(place: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         entries.read_dict(groups)
         with (info / "entry_points.txt").open("w") as file:
             entries.write(file)
-        for kind in (*registry.KINDS, kinds.KINDS):
-            monkeypatch.setitem(vars(kind), "_all", registry.Registry._all.func(kind))
+        for kind in (*protocols.KINDS, kinds.KINDS):
+            monkeypatch.setitem(vars(kind), "_all", protocols.Registry._all.func(kind))
 
     return install
 
@@ -188,14 +188,14 @@ def test_formats_are_chosen_by_name(install: Install, tmp_path: Path, capsys: Ca
 
 def test_no_package_takes_the_place_of_another(install: Install) -> None:
     install("acme-model", MODEL, {"auditor.models": {"vader": "acme_model:Hasty", "own": "acme_model:Hasty"}})
-    assert registry.MODELS.load("vader").__name__ == "Vader"
-    assert registry.MODELS.load("own").__name__ == "Hasty"
-    assert registry.MODELS.load("acme-model:vader").__name__ == "Hasty"
+    assert protocols.MODELS.load("vader").__name__ == "Vader"
+    assert protocols.MODELS.load("own").__name__ == "Hasty"
+    assert protocols.MODELS.load("acme-model:vader").__name__ == "Hasty"
     assert make("acme-model:vader:second").word == "second"
     install("other-model", MODEL, {"auditor.models": {"own": "other_model:Hasty"}})
     with pytest.raises(ConfigError, match=r"give one of acme-model:own, other-model:own"):
-        registry.MODELS.resolve("own")
-    assert registry.MODELS.resolve("other-model:own") == "other-model:own"
+        protocols.MODELS.resolve("own")
+    assert protocols.MODELS.resolve("other-model:own") == "other-model:own"
     install("third", "", {"auditor.models": {"lost": "third:Lost"}})
     with pytest.raises(PluginError, match="did not load"):
-        registry.MODELS.load("lost")
+        protocols.MODELS.load("lost")

@@ -18,7 +18,7 @@ from auditor.cli.main import run
 from auditor.core.errors import RunFolderError
 from auditor.core.explain import pages
 from auditor.core.options import Group
-from auditor.core.registry import MODELS
+from auditor.core.protocols import MODELS
 from auditor.models import catalogue
 
 TEXTS = ["My mother is a doctor.", "His Black sister is kind.", "Her Indian brother sings in a choir."]

@@ -12,8 +12,8 @@ from msgspec import to_builtins
 
 from auditor import audit
 from auditor.core.errors import UserError
+from auditor.core.protocols import ORACLES
 from auditor.core.record import read
-from auditor.core.registry import ORACLES
 from auditor.core.types import Answer, Case, Variant, Verdict
 from auditor.measure import answer_quality
 from auditor.measure.observations import Observations, shape_of

@@ -13,7 +13,7 @@ from commands import Capture, Patch
 
 from auditor.cli import main
 from auditor.cli.main import run
-from auditor.core import secrets
+from auditor.core import shown
 from auditor.core.errors import AuthFailed, BadRequest, ConfigError, RunFolderError, UserError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Reply
@@ -179,17 +179,17 @@ KEY, PASSWORD, QUERY = "sk-live-0123456789", "pa55-of-the-url", "k3y-of-the-quer
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(secrets, "_known", dict(secrets._known))
+    monkeypatch.setattr(shown, "_known", dict(shown._known))
 
 
 def test_addresses_are_written_without_what_is_secret_and_completed_from_the_environment(monkeypatch: Patch) -> None:
-    assert secrets.hidden(f"https://me:{PASSWORD}@h:1/v1?api-version=2&sig={QUERY}") == (
+    assert shown.hidden(f"https://me:{PASSWORD}@h:1/v1?api-version=2&sig={QUERY}") == (
         "https://[key]@h:1/v1?api-version=2&sig=[key]"
     )
-    assert secrets.hidden("http://127.0.0.1:8000/v1") == "http://127.0.0.1:8000/v1"
-    assert secrets.hidden(None) is None
+    assert shown.hidden("http://127.0.0.1:8000/v1") == "http://127.0.0.1:8000/v1"
+    assert shown.hidden(None) is None
     whole = f"http://me:{PASSWORD}@127.0.0.1:9/v1"
-    told = secrets.hidden(whole + "/")
+    told = shown.hidden(whole + "/")
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     with pytest.raises(ConfigError, match="written down nowhere"):
         revealed(told)
@@ -200,16 +200,16 @@ def test_addresses_are_written_without_what_is_secret_and_completed_from_the_env
 def test_every_form_of_a_key_goes(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setenv("SOME_API_KEY", 'qu"ote<&>-0123')
     monkeypatch.setenv("SOME_TOKEN_FILE", "/run/secrets/token")
-    secrets.look()
+    shown.keep_secrets_of_environment()
     for form in ('qu"ote<&>-0123', 'qu\\"ote<&>-0123', "qu%22ote%3C%26%3E-0123", "qu&quot;ote&lt;&amp;&gt;-0123"):
-        assert secrets.scrub(f"a {form} b") == "a [key] b"
-    assert secrets.scrub("/run/secrets/token") == "/run/secrets/token"
+        assert shown.scrub(f"a {form} b") == "a [key] b"
+    assert shown.scrub("/run/secrets/token") == "/run/secrets/token"
     write_json(tmp_path / "x.json", {"a": 'qu"ote<&>-0123'})
     assert json.loads((tmp_path / "x.json").read_text()) == {"a": "[key]"}
     assert "qu" not in str(BadRequest('no access with qu"ote<&>-0123'))
     assert "pw" not in str(ConfigError("cannot reach http://u:pw@host/"))
-    secrets.know("short")
-    assert secrets.scrub("a short answer") == "a short answer"
+    shown.keep_secret("short")
+    assert shown.scrub("a short answer") == "a short answer"
 
 
 @pytest.fixture
@@ -251,7 +251,7 @@ def test_a_traceback_that_is_kept_holds_none(tmp_path: Path, monkeypatch: Patch,
     def fails(argv: list[str]) -> int:
         raise RuntimeError(f"could not send {KEY}")
 
-    secrets.know(KEY)
+    shown.keep_secret(KEY)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(main, "command", lambda argv: (fails, argv))
     assert run(["list", "tasks"]) == 70

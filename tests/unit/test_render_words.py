@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from auditor.core.record import Counts, RunRecord, read
-from auditor.core.record.base import Unread
-from auditor.core.record.controls import PositiveControl
+from auditor.core.record.base import PositiveControl, Unread
 from auditor.core.record.measured import Bounds, Gold, Probability
 from auditor.core.types import Edit, Estimate, Finding, Response, Variant
 from auditor.report import (

@@ -17,8 +17,8 @@ import pytest
 import specimen as SPECIMEN
 
 from auditor import audit
+from auditor.core.protocols import RENDERERS
 from auditor.core.record import RunRecord, read
-from auditor.core.registry import RENDERERS
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = Path(

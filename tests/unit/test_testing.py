@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from auditor import Plan, audit, tasks
 from auditor.core.errors import ConfigError, PluginError
-from auditor.core.protocols import Suite
-from auditor.core.registry import SUITES, Offer
+from auditor.core.protocols import SUITES, Offer, Suite
 from auditor.core.types import Case, Edit, Variant
 from auditor.perturb.dictionaries import builtin, load
 from auditor.run.preparation import prepare

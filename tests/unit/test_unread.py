@@ -13,8 +13,7 @@ import pytest
 
 from auditor import audit, models
 from auditor.core.errors import ContentFiltered
-from auditor.core.protocols import Model, Reply
-from auditor.core.registry import RENDERERS
+from auditor.core.protocols import RENDERERS, Model, Reply
 from auditor.core.types import Request
 from auditor.models.sentiment import Vader
 from auditor.report import run_checks

@@ -24,6 +24,7 @@ from auditor.core.errors import RunFolderError
 from auditor.core.reading import PACKAGE
 from auditor.core.record.base import (
     Asked,
+    Controls,
     Counts,
     Frozen,
     Head,
@@ -37,7 +38,6 @@ from auditor.core.record.base import (
     Waived,
     Waivers,
 )
-from auditor.core.record.controls import Controls
 from auditor.core.record.measured import (
     FAMILIES,
     Caution,

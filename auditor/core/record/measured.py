@@ -185,11 +185,6 @@ class Token(Part, frozen=True, kw_only=True):
     q: float | None = None
     anomalous: bool | None = None
 
-    @property
-    def interval(self) -> Bounds:
-        """Its rate."""
-        return Bounds(value=self.rate, low=self.low, high=self.high)
-
 
 class TokenFamily(Part, frozen=True, kw_only=True):
     """Words that are compared with each other.

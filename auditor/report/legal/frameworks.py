@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from auditor.core import reading, typed_files
 from auditor.core.errors import DataFileError, UnknownPlugin
-from auditor.core.registry import PAGES
+from auditor.core.protocols import PAGES
 from auditor.report import words
 from auditor.report.legal import fill
 

@@ -12,10 +12,9 @@ from typing import Any
 from msgspec import structs
 
 from auditor.core.errors import ConfigError, DataFileError
-from auditor.core.protocols import Renderer
+from auditor.core.protocols import PAGES, Renderer
 from auditor.core.reading import from_json
 from auditor.core.record import RunRecord, head, read
-from auditor.core.registry import PAGES
 from auditor.core.shown import quoted
 from auditor.core.types import Finding, digest
 from auditor.measure.claims import MIN_TEXTS

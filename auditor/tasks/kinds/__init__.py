@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from auditor.core import reading
 from auditor.core.errors import ConfigError
-from auditor.core.registry import Registry
+from auditor.core.protocols import Registry
 from auditor.tasks.answers import Reader, Value
 
 
