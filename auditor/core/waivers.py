@@ -23,8 +23,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictStr, StringConstraints, model_validator
 
+from auditor.core.reading import load_toml
 from auditor.core.record import RunRecord, Waived, with_sections
-from auditor.core.typed_files import load_toml
 from auditor.core.types import Finding
 
 FILE = "waivers.toml"

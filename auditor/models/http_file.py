@@ -21,10 +21,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
 
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.options import near
-from auditor.core.reading import Where
+from auditor.core.reading import Where, checked, load_fields
+from auditor.core.reading import place as place_of
 from auditor.core.shown import keep_secret, keep_secrets_of_url
-from auditor.core.typed_files import checked, load_yaml
-from auditor.core.typed_files import place as place_of
 
 LARGEST = 256 * 1024  # bytes of such a file
 PLACEHOLDERS = ("input", "prompt", "messages", "system", "max_tokens", "temperature")
@@ -143,7 +142,7 @@ class Template(_Strict):
 def read(file: str, *, rows: bool = False) -> Template:
     """Read and check a file; ``rows``: of a service that decides on rows. Errors name the line."""
     path = Path(file)
-    raw, lines = load_yaml(path, largest=LARGEST, missing=f" {EXAMPLE}", empty=f". {EXAMPLE}")
+    raw, lines = load_fields(path, largest=LARGEST, missing=f" {EXAMPLE}", empty=f". {EXAMPLE}")
     template = checked(Template, raw, path, lines)
     for where, text in ((("url",), template.url), *template.pairs("headers"), *template.pairs("query")):
         for name in _VARIABLE.findall(text):

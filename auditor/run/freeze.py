@@ -22,9 +22,8 @@ from auditor._version import __version__
 from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
-from auditor.core.reading import from_json, from_toml
+from auditor.core.reading import checked, from_json, from_toml
 from auditor.core.record import code_sha256
-from auditor.core.typed_files import checked
 from auditor.core.types import digest
 
 KIND = "frozen-plan"

@@ -52,12 +52,12 @@ def _as_models(model: Any, task: str, options: Mapping[str, Any]) -> tuple[tuple
 def _filed(data: Any, folder: Path) -> Path | None:
     """The file of pairs or of whole requests that is made of what the caller handed over; None of texts."""
     from auditor.run import own_pairs, traffic
-    from auditor.tasks import readers
+    from auditor.tasks.seeds import fields_of, rows_of
 
-    names = set(readers.fields(data))
+    names = set(fields_of(data))
     if not ({own_pairs.FIRST, own_pairs.SECOND} <= names or names & {traffic.MESSAGES, *traffic.WITHIN}):
         return None
-    rows = list(readers.rows(data))
+    rows = list(rows_of(data))
     if not ({own_pairs.FIRST, own_pairs.SECOND} <= names or (rows and traffic.is_request(rows[0]))):
         return None
     try:

@@ -10,11 +10,11 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from auditor.core import row_files
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Suite
 from auditor.core.types import Case, Check, Edit, Variant, id_of
+from auditor.tasks.seeds import from_file, text_file
 
 FIRST, SECOND = "text_a", "text_b"
 WITHOUT = "group"  # what the attribute is called where no column says it
@@ -103,7 +103,7 @@ def is_pairs(data: str) -> bool:
     """Whether a file of texts holds two of them in a row."""
     if data.startswith("hf:") or not Path(data).is_file() or Path(data).suffix.lower() == ".txt":
         return False
-    columns, rows = row_files.from_file(Path(data), row_files.text_file(Path(data)), FIRST)
+    columns, rows = from_file(Path(data), text_file(Path(data)), FIRST)
     names = columns if columns is not None else next((list(row) for _, row in rows), [])
     return FIRST in names and SECOND in names
 
@@ -121,9 +121,9 @@ class Pairs(Suite):
 
     def __init__(self, source: str, *, limit: int | None = None) -> None:
         path = Path(source)
-        raw = row_files.text_file(path)
+        raw = text_file(path)
         self.sha256, self.source = hashlib.sha256(raw).hexdigest(), source
-        _, rows = row_files.from_file(path, raw, FIRST)
+        _, rows = from_file(path, raw, FIRST)
         by_text: dict[str, list[Pair]] = {}
         self.rows = 0
         for where, row in rows:

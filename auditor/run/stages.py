@@ -257,7 +257,7 @@ def _own_options(plan: Plan, name: str) -> dict[str, object]:
 def source_texts(plan: Plan, task: Task, seeds: Iterable[SourceText] | None, facts: dict[str, Any]) -> list[SourceText]:
     """The texts that are given or named by the plan or task, as many as it draws; ``facts`` says what they are."""
     from auditor import tasks
-    from auditor.tasks import readers
+    from auditor.tasks.seeds import SOURCE
     from auditor.text.languages import ENGLISH, language_of
 
     limit, sha256 = None, ""
@@ -270,7 +270,7 @@ def source_texts(plan: Plan, task: Task, seeds: Iterable[SourceText] | None, fac
         source = plan.data or f"embedded texts of task {task.name}"
         sha256 = "" if task.against_path else file.sha256
     else:
-        source = plan.data or readers.SOURCE
+        source = plan.data or SOURCE
     texts = tasks.seeds.crossed(list(seeds), task.against_path, limit)
     facts["seeds"] = {"source": source, "n": len(texts), "sha256": sha256 or tasks.seeds.digest_of(texts)}
     if isinstance(seeds, tasks.SeedFile):

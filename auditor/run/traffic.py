@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from auditor.core import reading, row_files
+from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model
-from auditor.core.reading import from_json
+from auditor.core.reading import from_json, text_lines, unpacked
 from auditor.core.types import Answer, Prompt, SourceText, id_of, names
 from auditor.models.openai import WHOLE as REQUEST
 from auditor.models.openai import OpenAIChat
@@ -144,7 +144,7 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
     sent: dict[str, Sent] = {}
     texts: list[SourceText] = []
     rows = repeated = skipped = 0
-    lines = ((n, line) for n, line in enumerate(row_files.lines(row_files.decode(path, raw)), 1) if line.strip())
+    lines = ((n, line) for n, line in enumerate(text_lines(unpacked(path, raw)), 1) if line.strip())
     for number, line in itertools.islice(lines, plan.limit):
         rows += 1
         try:

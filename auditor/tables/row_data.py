@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core import row_files
 from auditor.core.errors import ConfigError, DataFileError, UnknownValue
+from auditor.core.reading import distinct, read_csv, read_data, unpacked
 from auditor.core.record.rows import Raw
 from auditor.core.shown import plural
 from auditor.tables.columns import Codes, Column, Kind, named
@@ -73,8 +73,8 @@ def missing(values: NDArray[np.generic]) -> NDArray[np.bool_]:
 def read_table(path: str | Path) -> Table:
     """A CSV file (comma, semicolon or tab, also ``.csv.gz``) with a header line, by column."""
     path = Path(path)
-    table = row_files.parse(path, row_files.decode(path, row_files.content(path)))
-    row_files.distinct(path, table.columns)
+    table = read_csv(path, unpacked(path, read_data(path)))
+    distinct(path, table.columns)
     rows = [row for _, row in table.rows]
     if not rows:
         raise DataFileError(f"{path}: there is a header and no line below it")

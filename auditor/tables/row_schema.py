@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from auditor.core.errors import ConfigError, DataFileError, UnknownValue
+from auditor.core.reading import checked, load_fields
 from auditor.core.record.rows import Raw
 from auditor.core.shown import plural
-from auditor.core.typed_files import checked, load_yaml
 from auditor.tables.columns import Codes, Column, Kind, Node, RuleReader, holds, name, numbers
 
 if TYPE_CHECKING:
@@ -371,7 +371,7 @@ class SchemaFile(BaseModel, extra="forbid", strict=True):
 
 def load_schema(path: str | Path) -> Schema:
     """Read a schema file; `DataFileError` names line and field."""
-    raw, lines = load_yaml(Path(path))
+    raw, lines = load_fields(Path(path))
     file = checked(SchemaFile, raw, path, lines, f"The fields of a column: {', '.join(ColumnPart.model_fields)}.")
     return Schema(
         columns=tuple(part.column(name) for name, part in file.columns.items()),

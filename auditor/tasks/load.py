@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
-from auditor.core.reading import Where
+from auditor.core.reading import Where, checked, load_fields, load_lines
 from auditor.core.talk import Message, Talk, Tool
 from auditor.core.types import digest
 from auditor.perturb.combine import grouped
@@ -61,14 +61,13 @@ def load(name_or_path: str | Path, *, labels: Sequence[str] = (), favourable: st
 
 def _in_language(name: str, code: str, favourable: str | None) -> Task:
     """Make a task of the package in another language: its prompt, its labels and its notes."""
-    from auditor.core.typed_files import load_yaml
     from auditor.text import languages
 
     language = languages.load(code)
     if name not in language.tasks:
         raise UnknownPlugin(f"task in {language.name}", name, language.tasks)
     path = reading.shipped("prompts", f"{name}.yaml")
-    raw, _ = load_yaml(path, largest=_LARGEST)
+    raw, _ = load_fields(path, largest=_LARGEST)
     said, prompt = language.tasks[name], language.prompt
     good, *_, bad = said.labels or ("", "")
     forms: dict[str, dict[str, object]] = {
@@ -121,9 +120,8 @@ def of_plan(plan: Plan) -> Task:
 
 
 def _from_file(path: Path, *, builtin: bool, labels: Sequence[str], favourable: str | None) -> Task:
-    from auditor.core.typed_files import load_yaml
 
-    raw, lines = load_yaml(
+    raw, lines = load_fields(
         path,
         largest=_LARGEST,
         missing=" The tasks that come with the tool: audit list tasks. A file of your own: audit list tasks new NAME",
@@ -135,7 +133,6 @@ def _from_file(path: Path, *, builtin: bool, labels: Sequence[str], favourable: 
 
 def _made(raw: Mapping[str, Any], path: Path, lines: Mapping[Where, int], *, builtin: bool, own: bool = False) -> Task:
     """Check the fields of a task file, and make the task; one of labels that a user named (``own``) has no controls."""
-    from auditor.core.typed_files import checked
     from auditor.tasks.schema import TaskFile
 
     help = "The fields: audit list tasks format"
@@ -304,7 +301,6 @@ def control_texts(path: Path, kept: Callable[[str], int] = len) -> tuple[tuple[s
     JSON lines; each an object with the fields ``text`` and ``changed``. ``kept`` says how many characters of a text a
     prompt keeps; texts that differ only after them are an error. `DataFileError` names file, line and field.
     """
-    from auditor.core.typed_files import load_lines
     from auditor.tasks.schema import ControlPair
 
     missing = " Correct the field `controls` of the task file, or take it out; the path is relative to the task file."

@@ -13,10 +13,10 @@ import pytest
 from auditor.contrib.imports.answer_files import read as read_table
 from auditor.contrib.imports.mapping import load as load_roles
 from auditor.contrib.ll144.categories import load as load_categories
-from auditor.core import reading, row_files
+from auditor.core import reading
 from auditor.core.errors import DataFileError
 from auditor.core.plan import Plan
-from auditor.core.reading import from_json, read_text
+from auditor.core.reading import from_json, read_data, read_text
 from auditor.core.waivers import load as load_waivers
 from auditor.models.http_file import read as read_http
 from auditor.models.openai_protocol import json_object
@@ -40,7 +40,7 @@ READERS: list[tuple[str, Read]] = [
     for read in (load_schema, lambda path: read_http(str(path)), load_task, load_categories, reading.load_yaml)
 ]
 OTHERS: list[tuple[str, Read]] = [
-    ("x.csv", row_files.content), ("x.jsonl", read_seeds), ("x.jsonl", Recorded), ("x.toml", Plan.read_toml),
+    ("x.csv", read_data), ("x.jsonl", read_seeds), ("x.jsonl", Recorded), ("x.toml", Plan.read_toml),
     ("x.toml", load_plan), ("x.toml", load_waivers), ("x.csv", read_text), ("x.yaml", parse),
     ("x.toml", lambda path: load_fill(path, {})), ("x.toml", load_roles),
     ("x.txt", lambda path: from_file(path, load_task("sentiment"))),

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from auditor.core import reading, row_files
+from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.reading import read_csv, read_data, unpacked
 from auditor.core.shown import quoted
 
 AMBIGUOUS, CLEAR = "ambiguous", "disambiguated"
@@ -55,7 +56,7 @@ def read(benchmark: str, files: Sequence[Path], answer: str | None = None) -> tu
 
 
 def _text(path: Path) -> str:
-    return row_files.decode(path, row_files.content(path, what="its files"))
+    return unpacked(path, read_data(path, what="its files"))
 
 
 def _json(path: Path, text: str, line: int | None = None) -> object:
@@ -152,7 +153,7 @@ CROWS_PAIRS = ("sent_more", "sent_less", "stereo_antistereo", "bias_type")
 def _crows_pairs(files: Sequence[Path], answer: str | None) -> Iterator[Item]:
     stem = answer or "score"
     for path in files:
-        columns, rows = row_files.parse(path, _text(path))
+        columns, rows = read_csv(path, _text(path))
         scores = [f"sent_more_{stem}", f"sent_less_{stem}"]
         if answer is not None and not set(scores) <= set(columns):
             raise ConfigError(f"{path}: no columns {' and '.join(scores)}; the columns are {', '.join(columns)}")

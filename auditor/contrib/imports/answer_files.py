@@ -23,10 +23,11 @@ from typing import Any, TypeAlias
 
 from auditor.contrib.imports import known
 from auditor.contrib.imports.known import Json
-from auditor.core import reading, row_files
+from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError, UnknownValue
-from auditor.core.reading import from_json
+from auditor.core.reading import distinct, from_json, read_data, unpacked
 from auditor.core.shown import inline, quoted
+from auditor.tasks.seeds import from_file
 
 Column: TypeAlias = "list[str | None]"
 EVAL = ".eval"  # a log of inspect_ai: a zip file
@@ -173,11 +174,11 @@ def _rows(path: Path, rows_at: str) -> Iterator[tuple[str, dict[str, str | None]
     """Return the rows, each with the path of its file."""
     kind = _kind(path.name)
     if kind not in (*KINDS, ".zip", EVAL):
-        row_files.content(path)  # says where it is missing
+        read_data(path)  # says where it is missing
         raise DataFileError(f"{path}: answers come as {', '.join(KINDS)}, also gzipped or in a zip file")
     if kind in KINDS:
         inside = _stem(path.absolute().as_posix())
-        yield from ((inside, row) for row in _member(path, row_files.content(path), rows_at))
+        yield from ((inside, row) for row in _member(path, read_data(path), rows_at))
         return
     try:
         reading.check(path)
@@ -217,12 +218,12 @@ def _member(where: Path, raw: bytes, rows_at: str) -> Iterator[dict[str, str | N
         except UnicodeDecodeError as error:
             raise DataFileError(f"{where}: damaged UTF-16 ({error.reason} at byte {error.start})") from None
     if _kind(where.name) != ".json":
-        columns, rows = row_files.from_file(where, raw, "")
+        columns, rows = from_file(where, raw, "")
         if columns is not None:
-            row_files.distinct(where, columns)
+            distinct(where, columns)
         yield from (flat({**row, **known.said_last(row), **known.output(row)}) for _, row in rows)
         return
-    text = row_files.decode(where, raw)
+    text = unpacked(where, raw)
     if len(text) > DOCUMENT:
         raise reading.too_large(where, DOCUMENT)
     try:

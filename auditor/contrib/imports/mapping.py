@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from auditor.contrib.imports.answer_files import Table
 from auditor.core.errors import ConfigError, DataFileError, UnknownValue
-from auditor.core.typed_files import load_toml
+from auditor.core.reading import load_toml
 
 Names = Annotated[tuple[str, ...], BeforeValidator(lambda v: (v,) if isinstance(v, str) else v)]
 Kind = Literal["label", "labels", "number", "words", "matches", "text"]

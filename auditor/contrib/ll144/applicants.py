@@ -11,8 +11,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from auditor.contrib.ll144.categories import CategoryMap
-from auditor.core import row_files
 from auditor.core.errors import ConfigError, DataFileError, UnknownValue
+from auditor.core.reading import distinct, read_csv, read_data, unpacked
 
 YES = ("yes", "y", "true", "t", "1", "1.0", "selected", "advanced")
 NO = ("no", "n", "false", "f", "0", "0.0", "not selected", "rejected")
@@ -53,7 +53,7 @@ class Cell:
 def read_people(path: Path, categories: CategoryMap, columns: Mapping[str, str | None]) -> tuple[list[Person], Source]:
     """Read one applicant from each line; of ``columns`` (`Settings.columns`), sex and race are named."""
     named = {option: name for option, name in columns.items() if name is not None}
-    raw = row_files.content(path)
+    raw = read_data(path)
     people: list[Person] = []
     unmapped: Counter[tuple[str, str]] = Counter()
     for line, row in _rows(path, raw, [(f"--{option}", name) for option, name in named.items()]):
@@ -78,8 +78,8 @@ def read_counts(path: Path, categories: CategoryMap) -> tuple[list[Cell], str, S
     Columns ``sex``, ``race``, ``n`` and one of `OUTCOMES`. An empty sex or race is unknown; ``*`` means all: a total
     of one table. Lines for the same cell are added.
     """
-    raw = row_files.content(path)
-    header = row_files.parse(path, row_files.decode(path, raw), wanted=("sex", "race", "n")).columns
+    raw = read_data(path)
+    header = read_csv(path, unpacked(path, raw), wanted=("sex", "race", "n")).columns
     column = next((name for name in OUTCOMES if name in header), "selected")
     cells: list[Cell] = []
     unmapped: Counter[tuple[str, str]] = Counter()
@@ -107,17 +107,17 @@ def read_counts(path: Path, categories: CategoryMap) -> tuple[list[Cell], str, S
 
 def _rows(path: Path, raw: bytes, wanted: Sequence[tuple[str, str]]) -> Iterator[tuple[int, dict[str, str]]]:
     """Lines by column name; ``wanted`` are options with the columns that they name."""
-    text = row_files.decode(path, raw)
+    text = unpacked(path, raw)
     if text.lstrip()[:1] in ("{", "["):
         raise DataFileError(
             f"{path}: this is JSON, not CSV. Give outcomes of people as CSV; answers of a model go to audit import"
         )
     names = tuple(name for _, name in wanted)
-    table = row_files.parse(path, text, wanted=names)
+    table = read_csv(path, text, wanted=names)
     for option, name in wanted:
         if name not in table.columns:
             raise UnknownValue(f"{path}: {option}".removesuffix(": "), name, "column", table.columns)
-    row_files.distinct(path, table.columns, names)
+    distinct(path, table.columns, names)
     empty = True
     for line, record in table.rows:
         if any(field.strip() for field in record):

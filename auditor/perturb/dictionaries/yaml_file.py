@@ -11,9 +11,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from auditor.core import reading
 from auditor.core.errors import DataFileError
-from auditor.core.reading import Where
+from auditor.core.reading import Where, checked, load_fields, place
 from auditor.core.shown import plural
-from auditor.core.typed_files import checked, load_yaml, place
 from auditor.perturb.dictionaries.entries import NAMED, NAMES, TAGS, Dictionary, Group, Term
 
 HELP = "The format: audit list dictionaries format"
@@ -105,7 +104,7 @@ _Row = tuple[str, str, str, str | None, _Column]  # slot, group, word, tag, and 
 def read(path: Path, builtin: Callable[[str], Dictionary]) -> Dictionary:
     """Read a dictionary; ``builtin`` loads the one that it extends. `DataFileError` names file, line and field."""
     missing = " What there is: audit list dictionaries"
-    raw, lines = load_yaml(path, missing=missing, empty=f". {HELP}", plain=True)
+    raw, lines = load_fields(path, missing=missing, empty=f". {HELP}", plain=True)
     base = builtin(str(raw["extends"])) if "extends" in raw else None
     if base is not None:
         raw = {"attribute": base.attribute, "groups": {}, "default": base.default, **raw}

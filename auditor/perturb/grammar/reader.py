@@ -16,8 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from auditor.core import reading
 from auditor.core.errors import DataFileError, UnknownPlugin
-from auditor.core.reading import Where
-from auditor.core.typed_files import checked, load_yaml, place
+from auditor.core.reading import Where, checked, load_fields, place
 from auditor.perturb.grammar.model import Agree, Alternative, Article, Grammar, Part, Ref, Rule, Terminal, View, check
 
 HELP = "The format: audit list grammars format"
@@ -173,7 +172,7 @@ class _Reader:
     """Makes the grammar of one file."""
 
     def __init__(self, path: Path) -> None:
-        raw, self.lines = load_yaml(path, empty=f". {HELP}", plain=True)
+        raw, self.lines = load_fields(path, empty=f". {HELP}", plain=True)
         self.path = path
         items = {where: line for where, line in self.lines.items() if isinstance(where[-1], int)}
         for field in ("terms", "alternatives"):  # a list alone is one of these

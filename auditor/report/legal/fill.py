@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, create_model
 
-from auditor.core import typed_files
+from auditor.core import reading
 from auditor.core.record import RunRecord
 from auditor.core.record.base import Responsible
 from auditor.report import document, words
@@ -66,7 +66,7 @@ def load(path: Path, pages: Mapping[str, Collection[str]]) -> dict[str, Any]:
     own: Any = {name: (_table(name, fields), {}) for name, fields in {"signature": SIGNATURE, **pages}.items()}
     measures: Any = (list[_table("measures", MEASURES)], [])  # type: ignore[misc]
     whole = _table("responsible", FIELDS, format=(Literal[1], ...), measures=measures, **own)
-    read = typed_files.load_toml(path, whole)[0].model_dump(exclude_defaults=True, exclude={"format"})
+    read = reading.load_toml(path, whole)[0].model_dump(exclude_defaults=True, exclude={"format"})
     filled = {name: _filled(values) for name in own if (values := read.pop(name, {}))}
     lines = map(_filled, read.pop("measures", []))
     return {

@@ -11,7 +11,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from auditor.core import reading, typed_files
+from auditor.core import reading
 from auditor.core.errors import DataFileError, UnknownPlugin
 from auditor.core.protocols import PAGES
 from auditor.report import words
@@ -131,8 +131,8 @@ def load(name: str) -> Framework:
 
 def read(path: Path) -> Framework:
     """Read one file; what is wrong is a `DataFileError` with its line."""
-    raw, lines = typed_files.load_yaml(path)
-    made = typed_files.checked(Framework, raw, path, lines)
+    raw, lines = reading.load_fields(path)
+    made = reading.checked(Framework, raw, path, lines)
     if made.id != path.stem:
         raise DataFileError(f"{path}: id must be the name of the file; got {made.id!r}")
     return made
