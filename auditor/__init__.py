@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from auditor.core.plan import Plan
     from auditor.core.protocols import Gate, Model, Oracle, Renderer, Reply, Suite
     from auditor.core.types import Case, Edit, Estimate, Finding, SourceText, Variant, Verdict
-    from auditor.run.front import aaudit, audit
-    from auditor.run.result import Result, load, resume
+    from auditor.run.audit import Result, aaudit, audit, load, resume
 
 _HOME = {
     "Plan": "auditor.core.plan",
@@ -31,11 +30,11 @@ _HOME = {
     "Oracle": "auditor.core.protocols",
     "Reply": "auditor.core.protocols",
     "Suite": "auditor.core.protocols",
-    "Result": "auditor.run.result",
-    "aaudit": "auditor.run.front",
-    "audit": "auditor.run.front",
-    "load": "auditor.run.result",
-    "resume": "auditor.run.result",
+    "Result": "auditor.run.audit",
+    "aaudit": "auditor.run.audit",
+    "audit": "auditor.run.audit",
+    "load": "auditor.run.audit",
+    "resume": "auditor.run.audit",
     "Case": "auditor.core.types",
     "Edit": "auditor.core.types",
     "Estimate": "auditor.core.types",

@@ -24,8 +24,8 @@ from auditor.measure.contrasts import Versions
 from auditor.measure.families import claims
 from auditor.measure.intervals import clopper_pearson
 from auditor.measure.power import shift, spread
-from auditor.run import observed
 from auditor.run.preparation import prepare
+from auditor.run.state import question as question_of
 
 Scale = Literal["share", "log_odds", "number"]
 PLANNED = {
@@ -77,7 +77,7 @@ def plan(
     given = {"task": task, "models": (PLANNED[task],), "attributes": attributes, "carrier": carrier}
     given |= {"until_decided": True, "max_calls": most} if until else {"wordings": wordings}
     parts = prepare(Plan.of(given))
-    question = observed.question(parts.task, parts.plan, parts.dictionaries, {MODEL: True}, {})
+    question = question_of(parts.task, parts.plan, parts.dictionaries, {MODEL: True}, {})
     table = Told.of(parts)
     if most is not None:
         table = first(table, most)

@@ -27,13 +27,12 @@ from auditor.measure.contrasts import Versions
 from auditor.measure.families import net
 from auditor.measure.p_values import Look
 from auditor.measure.power import shift, spread
-from auditor.run import observed
 from auditor.run.audit import run_sync
 from auditor.run.loop import source
-from auditor.run.observed import Observed, score_of
 from auditor.run.preparation import Parts, prepare
 from auditor.run.rounds import FEW
-from auditor.run.state import State
+from auditor.run.state import Observed, State
+from auditor.run.state import question as question_of
 from auditor.run.until import DECIDED, Until
 
 BUDGET = 2000
@@ -111,7 +110,7 @@ def stages(task: str, order: int) -> tuple[Stage, ...]:
         parts=SimpleNamespace(
             seeds=len(cases), suite=SimpleNamespace(skipped={}), texts=(), task=parts.task, dictionaries=parts.dictionaries
         ),
-        plan=parts.plan, counts=Counter(), tallies=[tally], observed=Observed(["m"], score_of(parts.task)), status_reason="",
+        plan=parts.plan, counts=Counter(), tallies=[tally], observed=Observed(["m"], parts.task.score_of), status_reason="",
         stopped_by="", asked=lambda check: check.status != "invalid",
     )  # fmt: skip
     loop.question = lambda: State.question(loop)
@@ -151,7 +150,7 @@ def stages(task: str, order: int) -> tuple[Stage, ...]:
 def asked_of(task: str, delta: float | None) -> Question:
     """What the claims are about."""
     parts = planned(task)[0]
-    question = observed.question(parts.task, parts.plan, parts.dictionaries, {MODEL: True}, {})
+    question = question_of(parts.task, parts.plan, parts.dictionaries, {MODEL: True}, {})
     return dataclasses.replace(question, outcomes=(YES,), delta=delta)
 
 

@@ -59,7 +59,7 @@ def terminal(found: Path, target: Path) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from auditor.run.result import load
+    from auditor.run.audit import load
 
     text = load(found).to_text(width=100, color=True)
     console = Console(record=True, width=100, file=io.StringIO(), force_terminal=True)

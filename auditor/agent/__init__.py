@@ -61,8 +61,8 @@ class AgentResult:
 
     @property
     def runs(self) -> list[Any]:
-        """Return the `auditor.run.result.Result` of each run that has one."""
-        from auditor.run.result import load as load_run
+        """Return the `auditor.run.audit.Result` of each run that has one."""
+        from auditor.run.audit import load as load_run
 
         return [load_run(self.path / str(entry.folder)) for entry in self.session.done]
 

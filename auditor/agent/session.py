@@ -36,7 +36,7 @@ from auditor.store.journal import Journal, genesis
 from auditor.store.journal import read as journal
 
 if TYPE_CHECKING:
-    from auditor.run.result import Result
+    from auditor.run.audit import Result
 
 SESSION, STEPS, TEXTS = "session.json", "steps.jsonl", "texts.jsonl"
 UNFINISHED = ("running", "interrupted")
@@ -397,7 +397,7 @@ class Session:
 
     def _result(self, entry: Entry) -> Result:
         """Return the result of a run: read, finished, or made."""
-        from auditor.run import result as results
+        from auditor.run import audit
 
         if not entry.folder:
             parts = self._parts(self.plan(entry.request, data=self._data(len(self.runs)), limits=True))
@@ -407,16 +407,16 @@ class Session:
                     entry.folder = f"runs/{path.name}"
                     self.write()
 
-                return results.in_folder(parts, observe=self.observe, begun=begun)
+                return audit.in_folder(parts, observe=self.observe, begun=begun)
         path = self.path / entry.folder
         try:
-            if (path / RUN).is_file() and (done := results.load(path)).run.status_reason != INTERRUPTED:
+            if (path / RUN).is_file() and (done := audit.load(path)).run.status_reason != INTERRUPTED:
                 entry.calls, entry.cost_usd, _ = spent_in(path / BOOK)
                 return done
             with RunFolder.open(path, write=True) as folder:
                 parts = self._parts(Plan.from_dict(folder.plan["plan"]))
                 with _counted(entry, parts):
-                    return run_sync(lambda: results.go_on(folder, parts, self.observe))
+                    return run_sync(lambda: audit.go_on(folder, parts, self.observe))
         except RunFolderError as error:
             raise Changed(str(error)) from None
 

@@ -109,7 +109,7 @@ class ShowFinding(Tool):
 
     def _do(self, session: Session) -> dict[str, object]:
         from auditor.report.finding import render_finding
-        from auditor.run.result import load
+        from auditor.run.audit import load
 
         entry = session.find(self.run)
         result = load(session.path / str(entry.folder))

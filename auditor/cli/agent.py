@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from auditor.cli import frame, run_folders
-from auditor.cli.frame import takes
+from auditor.cli.frame import EXIT_INCOMPLETE, Draw, complain, say, screen, takes
 from auditor.cli.run_folders import agree
-from auditor.cli.screen import EXIT_INCOMPLETE, Draw, complain, say, screen
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
 from auditor.core.shown import plural

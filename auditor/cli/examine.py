@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from auditor.cli import frame, run_folders
-from auditor.cli.frame import option
+from auditor.cli.frame import option, print_as, say, screen
 from auditor.cli.run_folders import find_intact, find_run, find_text_run, with_waivers
-from auditor.cli.screen import print_as, say, screen
+from auditor.core import reading
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
 from auditor.core.record import code_sha256
@@ -54,7 +54,7 @@ def show(
     if again:
         if id is None:
             raise ConfigError(f"--again takes an ID. List them: audit show {quoted(run)}")
-        from auditor.run.result import replay
+        from auditor.run.audit import replay
 
         path = find_text_run(run, "show --again")
         times = Plan(replicates=replicates).replicates or replicates
@@ -145,14 +145,12 @@ def _code(folder: RunFolder) -> str:
 
 def _input(folder: RunFolder) -> list[str]:
     """For tables of recorded outcomes: whether the file that they were computed from is the one that was read."""
-    from auditor.run import outcome_folder
-
-    if not folder.has_record() or not outcome_folder.is_outcomes(folder.plan):
+    if not folder.has_record() or not run_folders.of_outcomes(folder.plan):
         return []
     file = Path(folder.plan["plan"]["data"])
-    same = outcome_folder.still_there(folder.record(), file)
-    if same is None:
+    if not file.is_file():
         return [f"{file}, the file of outcomes, is missing here."]
+    same = reading.sha256(file) == folder.record()["provenance"]["outcomes"]["sha256"]
     return [f"{file} is {'the' if same else 'NOT the'} file of outcomes that was read."]
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from auditor.cli import frame
-from auditor.cli.frame import F, takes
-from auditor.cli.screen import must_be_new, say
+from auditor.cli.frame import F, must_be_new, say, takes
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan, resolve
 from auditor.core.shown import quoted

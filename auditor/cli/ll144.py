@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import datetime
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from auditor.cli import frame
-from auditor.cli.frame import takes
+from auditor.cli.frame import must_be_new, put, say, takes
 from auditor.cli.run_folders import say_where
-from auditor.cli.screen import must_be_new, put, say
 from auditor.contrib.ll144.decisions import DECISIONS, Settings
 from auditor.core.errors import ConfigError
 from auditor.core.record import RunRecord, read
+from auditor.core.record import frame as frame_of
 from auditor.core.shown import quoted
 from auditor.store.disk import write_bytes
 
@@ -26,8 +28,6 @@ def ll144(*, format: str, full: bool, out: Path | None, **typed: object) -> int:
 
     Only an independent auditor can make these tables a bias audit under Local Law 144.
     """
-    from auditor.run import outcome_folder
-
     options = Settings.model_validate(typed)
     inputs = (options.data, options.counts)
     if options.write_map is not None:
@@ -47,8 +47,23 @@ def ll144(*, format: str, full: bool, out: Path | None, **typed: object) -> int:
         "settings": options.model_dump(mode="json", include=set(DECISIONS)),
         "out": str(out),
     }
-    say_where(outcome_folder.write(record, plan, out, started=started))
+    say_where(_write(record, plan, out, started))
     return _show(read(record), format, None, full)
+
+
+def _write(tables: Mapping[str, Any], plan: Mapping[str, object], root: Path, started: datetime.datetime) -> Path:
+    """Write a run folder below ``root``: ``plan.json``, ``run.json``, ``report.html`` and empty journals."""
+    from auditor.report import html, outcome_report
+    from auditor.store.folder import REPORT, RunFolder
+
+    data, kind = tables["data"], {"kind": "ll144"}
+    inputs = {"outcomes": {"file": data["file"], "sha256": data["sha256"], "rows": data["rows"]}}
+    with RunFolder.create(root, {**kind, "plan": plan, "inputs": inputs, "fingerprints": {}}) as folder:
+        made = frame_of(folder.id, folder.plan_sha256, {**kind, **plan}, inputs, started)
+        folder.write_run({**tables, **made, "counts": {"rows": data["rows"]}})
+        written = folder.run()
+        folder.write_text(REPORT, html.write(outcome_report.build(written), written))
+        return folder.path
 
 
 def _from_data(settings: Settings) -> dict[str, object]:

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 COMMANDS = {  # module and function below `auditor.cli`, and one line of help; the first eight are those of --help
     "run": ("run:run", "Run an audit (the default command)."),
-    "doctor": ("tool:doctor", "Check whether a model can be audited, in a handful of calls."),
+    "doctor": ("lists:doctor", "Check whether a model can be audited, in a handful of calls."),
     "resume": ("run:resume", "Finish a run that was cut off; no answered call is repeated."),
     "show": ("examine:show", "Show a finding with its prompts and answers, ask it again, or explain a code."),
     "report": ("report:report", "Render a run's report again, in any format, without calling the model."),
     "choose": ("trials:choose", "Ask which candidate a model prefers: pairs in both orders, or rankings."),
-    "compare": ("compare:compare", "Compare two runs: better, worse, new, gone."),
+    "compare": ("report:compare", "Compare two runs: better, worse, new, gone."),
     "import": ("imports:import_", "Make a run of recorded answers."),
     "list": ("", "List models, tasks, dictionaries, grammars, plug-ins, the cache; check files of yours."),
     "generate": ("run:generate", "Write cases and prompts without calling a model."),
@@ -34,18 +34,18 @@ COMMANDS = {  # module and function below `auditor.cli`, and one line of help; t
     "augment": ("trials:augment", "Write retraining data from the violations of a run."),
 }
 FURTHER = {  # commands of several words
-    "list models": ("tool:models", "kinds of models, and their requirements"),
-    "list tasks": ("material:tasks", "tasks that come with the tool"),
-    "list tasks new": ("material:new", "write a task file to start from"),
-    "list tasks format": ("material:task_format", "describe task files"),
-    "list dictionaries": ("material:dictionaries", "attributes and groups; the words of one ATTRIBUTE"),
-    "list dictionaries check": ("material:check", "check dictionary files"),
-    "list dictionaries format": ("material:dictionary_format", "describe dictionary files"),
-    "list grammars": ("material:grammars", "grammars that come with the tool"),
-    "list grammars check": ("material:check_grammar", "check a grammar, and count its sentences"),
-    "list grammars format": ("material:grammar_format", "describe grammar files"),
-    "list plugins": ("tool:plugins", "plug-ins of every kind, and where they come from"),
-    "list cache": ("tool:cache", "where the response cache is; --clear empties it"),
+    "list models": ("lists:models", "kinds of models, and their requirements"),
+    "list tasks": ("lists:tasks", "tasks that come with the tool"),
+    "list tasks new": ("lists:new", "write a task file to start from"),
+    "list tasks format": ("lists:task_format", "describe task files"),
+    "list dictionaries": ("lists:dictionaries", "attributes and groups; the words of one ATTRIBUTE"),
+    "list dictionaries check": ("lists:check", "check dictionary files"),
+    "list dictionaries format": ("lists:dictionary_format", "describe dictionary files"),
+    "list grammars": ("lists:grammars", "grammars that come with the tool"),
+    "list grammars check": ("lists:check_grammar", "check a grammar, and count its sentences"),
+    "list grammars format": ("lists:grammar_format", "describe grammar files"),
+    "list plugins": ("lists:plugins", "plug-ins of every kind, and where they come from"),
+    "list cache": ("lists:cache", "where the response cache is; --clear empties it"),
     "plan freeze": ("freezing:freeze", "fix a plan for texts before the run (audit run --plan FILE)"),
     "plan freeze tabular": ("freezing:freeze_rows", "fix a plan for rows of a table (audit tabular --plan FILE)"),
     "plan show": ("freezing:show", "check the hash of a frozen plan, and print what it fixes"),
@@ -113,7 +113,7 @@ def run(argv: list[str]) -> int:
         return 0
     import signal
 
-    from auditor.cli.screen import EXIT_INTERRUPTED, EXIT_USER, complain, interrupted, written
+    from auditor.cli.frame import EXIT_INTERRUPTED, EXIT_USER, complain, interrupted, written
     from auditor.core.errors import AuditError, PluginError
     from auditor.core.shown import guarded
 
@@ -172,7 +172,7 @@ def _crashed(error: BaseException, message: str) -> int:
     import tempfile
     import traceback
 
-    from auditor.cli.screen import EXIT_DEFECT, complain
+    from auditor.cli.frame import EXIT_DEFECT, complain
     from auditor.core.shown import scrub
 
     try:

@@ -1,16 +1,18 @@
-"""``audit report RUN``: render again, without calling the model."""
+"""``audit report RUN``: render again, without calling the model; ``audit compare``: two runs side by side."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from auditor.cli import frame
-from auditor.cli.run_folders import find_intact, judge, with_waivers
-from auditor.cli.screen import must_be_new, say, screen
+from auditor.cli.frame import must_be_new, option, put, say, screen
+from auditor.cli.run_folders import find_intact, judge, of_outcomes, with_waivers
 from auditor.core.errors import ConfigError
 from auditor.core.protocols import PAGES
 from auditor.core.record import RunRecord, with_sections
@@ -19,12 +21,21 @@ from auditor.core.types import names as parts_of
 from auditor.store.folder import REPORT, RunFolder
 
 if TYPE_CHECKING:
-    from auditor.run.result import Result
+    from auditor.run.audit import Result
 
 SHORT = {"md": "markdown"}
 FORMS = tuple(page + form for page in PAGES for form in ("", "-md", "-json"))
 BESIDE = (*FORMS, "ll144-summary")
 OF_OUTCOMES = ("terminal", "html", "json", "csv", *BESIDE)  # there are no findings, texts or verdicts in these
+WORSE = ("worse", "new", "never")  # what --fail-on takes
+OUTCOMES = (
+    "{} holds tables of recorded outcomes: audit compare is for runs of a model. Read both tables: "
+    "audit report RUN --format csv"
+)
+UNLIKE = (
+    "{} is a search over rows of a table, {} an audit of texts. They asked different questions, so their figures "
+    "cannot be compared. Compare two runs of one kind."
+)
 
 
 @frame.run_argument
@@ -56,7 +67,7 @@ def report(
     from auditor.agent.session import SESSION
     from auditor.cli.agent import report_session
     from auditor.contrib.imports import mapping
-    from auditor.run.result import load
+    from auditor.run.audit import load
 
     path = find_intact(run, outcomes=True)
     names = [SHORT.get(name, name) for name in parts_of(format or "")]
@@ -191,3 +202,40 @@ def _rendered(
         evidence = SimpleNamespace(path=path)  # of rows: these lay outcomes of people beside the run
     renderer = RENDERERS.create(name, **options)
     return renderer.render(record, evidence), renderer.suffix
+
+
+@frame.argument("runs", "RUN…", "Two runs, before and after: folders, names, or latest.", nargs=-1, required=True)
+@frame.page
+@frame.out(help="Write it here instead of printing it.")
+@frame.full
+@option("fail_on", help="Exit 1 on: worse, new (or both, with a comma); never.")
+def compare(*, runs: Sequence[Path], format: str, out: Path | None, full: bool, fail_on: str | None) -> int:
+    """Compare two runs: plans first, then rates (better, worse) and findings (new, gone)."""
+    if len(runs) != 2:
+        raise ConfigError("audit compare takes two runs: BEFORE AFTER. Of a series, compare the last two.")
+    from auditor.measure import comparison as of_texts
+    from auditor.report import side_by_side
+    from auditor.run.state import side
+    from auditor.tables.tabular_record import compared as of_rows
+
+    words = parts_of(fail_on or ())
+    for word in words:
+        if word not in WORSE:
+            raise ConfigError(f"--fail-on takes {', '.join(WORSE)}; got {word!r}.")
+    paths = [find_intact(run, outcomes=True) for run in runs]
+    folders = [RunFolder.open(path) for path in paths]
+    for path, folder in zip(paths, folders, strict=True):
+        if of_outcomes(folder.plan):
+            raise ConfigError(OUTCOMES.format(path))
+    rows = [folder.plan.get("kind") == "tabular" for folder in folders]
+    if any(rows) and not all(rows):
+        raise ConfigError(UNLIKE.format(paths[rows.index(True)], paths[rows.index(False)]))
+    if all(rows):
+        compared = of_rows(*(folder.run() for folder in folders))
+        document = side_by_side.runs(compared)
+    else:
+        sides = [side(path) for path in paths]
+        compared = of_texts.compare(*sides)
+        document = side_by_side.runs(compared, [side.record for side in sides])
+    put(dataclasses.asdict(compared), format, document, out, full=full)
+    return int(any(r.change in words for r in compared.rates) or any(f.fate in words for f in compared.findings))

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from auditor.cli import benchmarks, frame, run_folders
-from auditor.cli.frame import takes
+from auditor.cli import frame, run_folders
+from auditor.cli.frame import Draw, complain, fitted, say, takes
 from auditor.cli.run_folders import find_run, finish, with_waivers
-from auditor.cli.screen import Draw, complain, fitted, say
 from auditor.contrib.benchmarks import NAMES as BENCHMARKS
 from auditor.core.errors import ConfigError
 from auditor.core.options import Group
@@ -38,10 +37,10 @@ def run(
 ) -> int:
     """Run an audit: ask a model the same thing about different people, measure whether the answer changes."""
     from auditor.core.record import RunRecord
-    from auditor.run import freeze, result
-    from auditor.run.audit import plan_record
-    from auditor.run.dryrun import Ahead
-    from auditor.run.preparation import prepare, tell_left_out
+    from auditor.run import freeze
+    from auditor.run.audit import in_folder, plan_record
+    from auditor.run.dryrun import Ahead, tell_left_out
+    from auditor.run.preparation import prepare
 
     with_waivers(RunRecord())  # a slip in the file is told before anything is asked
     frozen = None if plan is None else freeze.load(plan)
@@ -49,7 +48,9 @@ def run(
         raise ConfigError("--full-plan belongs to audit plan freeze: a frozen plan says what is asked.")
     chosen = resolve(options, config) if frozen is None else freeze.with_flags(frozen, options)
     if chosen.task in BENCHMARKS:
-        return benchmarks.ask(chosen, format, dry_run=dry_run, yes=yes)
+        from auditor.cli.imports import ask
+
+        return ask(chosen, format, dry_run=dry_run, yes=yes)
     _spare_memory(chosen)
     if dry_run:
         return _outlook(chosen, format)
@@ -63,7 +64,7 @@ def run(
             say(f"deviation from the frozen plan: {row['what']}", to=sys.stderr)
         further = {"frozen": about}
     tell_left_out(parts, Draw())
-    done = result.in_folder(parts, observe=Draw(), further=further)
+    done = in_folder(parts, observe=Draw(), further=further)
     return finish(done, format=format, fail_on=chosen.fail_on, full=full)
 
 
@@ -79,7 +80,7 @@ def _spare_memory(plan: Plan) -> None:
 
 def agreed(made: Ahead, plan: Plan, *, yes: bool) -> None:
     """Ask before ``plan``, as it was given, spends money (`auditor.cli.run_folders`)."""
-    from auditor.run.preparation import cheap_said
+    from auditor.run.dryrun import cheap_said
 
     run_folders.agree(
         [*plan.models, plan.judged_by],
@@ -156,7 +157,7 @@ def _spent(row: ExpectedModel | ExpectedJudge) -> str:
 @frame.config
 def generate(*, format: str, config: Path | None, **options: object) -> int:
     """Write cases and prompts to a run folder, to be answered by any gateway and judged with `audit import`."""
-    from auditor.run.result import generate as make
+    from auditor.run.audit import generate as make
 
     path = make(resolve(options, config), observe=Draw())
     counts = _counts(path)
@@ -210,9 +211,9 @@ def resume(
     """Finish RUN; what was answered is not asked again. New limits may be given; they are for the whole run."""
     from auditor.agent.session import SESSION
     from auditor.cli import agent, trials
+    from auditor.run.audit import load, settle
+    from auditor.run.audit import resume as go
     from auditor.run.mitigate import TRIAL
-    from auditor.run.result import load, settle
-    from auditor.run.result import resume as go
     from auditor.store.folder import RunFolder
     from auditor.store.integrity import require_intact
 

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Self
 import click
 import msgspec
 
-from auditor.cli.frame import option, switch
-from auditor.cli.screen import EXIT_INCOMPLETE, complain, say, screen
+from auditor.cli.frame import EXIT_INCOMPLETE, complain, option, say, screen, switch
 from auditor.core.errors import ConfigError, RunFolderError
 from auditor.core.shown import hidden, quoted
 
 if TYPE_CHECKING:  # the help of a command that finds runs loads neither records nor folders
     from auditor.core.record import RunRecord
-    from auditor.run.result import Result
+    from auditor.run.audit import Result
 
 RUNS_CODE = ("exec", "python", "sklearn")  # kinds of models that are programs, modules or files that run
 Consent = Callable[..., None]  # asks about the plan of a folder, and further models, before they are used
@@ -38,9 +37,13 @@ def is_run(name: Path) -> bool:
     return name.name == "latest" or any(path.is_dir() for path in (name, Path("reports") / name))
 
 
+def of_outcomes(plan: Mapping[str, object]) -> bool:
+    """Say whether the plan of a run folder is of recorded outcomes (``audit ll144 --out DIR``)."""
+    return plan.get("kind") == "ll144"
+
+
 def find_run(name: Path, *, outcomes: bool = False, begun: tuple[str, ...] = ("plan.json",)) -> Path:
     """Return the run folder of a path, a name under ``reports/`` or ``latest``; with ``outcomes`` also of tables."""
-    from auditor.run.outcome_folder import is_outcomes
     from auditor.store.folder import RunFolder
 
     path = next((path for path in (name, Path("reports") / name, *_latest(name, begun)) if path.is_dir()), None)
@@ -48,7 +51,7 @@ def find_run(name: Path, *, outcomes: bool = False, begun: tuple[str, ...] = ("p
         known = sorted(p.name for p in Path("reports").glob("*") if (p / "plan.json").is_file())[-5:]
         hint = f" Latest under reports/: {', '.join(known)}." if known else " Run `audit --task sentiment` to make one."
         raise RunFolderError(f"{name}: there is no such run folder.{hint}")
-    if not outcomes and (path / "plan.json").is_file() and is_outcomes(RunFolder.open(path).plan):
+    if not outcomes and (path / "plan.json").is_file() and of_outcomes(RunFolder.open(path).plan):
         raise RunFolderError(
             f"{path} holds tables of recorded outcomes (audit ll144): no model was asked anything.",
             below=f"Go on with: audit report {quoted(path)}",

@@ -10,9 +10,8 @@ from pathlib import Path
 import msgspec
 
 from auditor.cli import frame, run_folders
-from auditor.cli.frame import option, takes
+from auditor.cli.frame import Draw, fitted, option, say, takes
 from auditor.cli.run_folders import agree
-from auditor.cli.screen import Draw, fitted, say
 from auditor.core.options import FILE, Group, about
 from auditor.core.shown import inline
 from auditor.core.types import names

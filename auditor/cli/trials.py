@@ -13,9 +13,8 @@ import click
 import msgspec
 
 from auditor.cli import frame, run_folders
-from auditor.cli.frame import option, takes
+from auditor.cli.frame import Draw, option, put, say, takes
 from auditor.cli.run_folders import agree, find_run, find_text_run
-from auditor.cli.screen import Draw, put, say
 from auditor.core.options import MOST_TIMES
 from auditor.core.plan import Plan, resolve
 from auditor.core.record import Counts
@@ -191,7 +190,7 @@ def augment(
 def choose(*, candidates: int, repeats: int, format: str, config: Path | None, yes: bool, **options: object) -> int:
     """Show candidates who differ in nothing but who they are side by side, and measure who is chosen."""
     from auditor.run import choose as asking
-    from auditor.run.panels import task_of
+    from auditor.run.choose import task_of
 
     plan = resolve(options, config)
     task_of(plan.task, candidates)  # a slip is told before the question
@@ -234,7 +233,7 @@ def _show(task: str, done: Compared, format: str) -> int:
 
 
 def _said(done: Compared, model: str) -> str:
-    from auditor.run.panels import TIE
+    from auditor.run.choose import TIE
 
     seen = done.seen[model]
     lost = seen.answers.total() - seen.answers["ok"]

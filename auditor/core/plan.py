@@ -43,7 +43,7 @@ from auditor.core.shared_plan import (
     SharedPlan,
 )
 
-SUITES = ("mutation", "joint-first", "grammar")  # beside them those of other packages: `auditor.run.stages`
+SUITES = ("mutation", "joint-first", "grammar")  # beside them those of other packages: `auditor.run.preparation`
 REFERENCES = ("equal", "bls")
 UNTIL_WORDINGS = 5  # of both sides of a text, where a run looks at its claims on the way
 CHEAP_CALLS = 2000  # of models that cost money or time, where nothing else is said

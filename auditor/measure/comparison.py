@@ -112,7 +112,7 @@ class Side(NamedTuple):
 
 
 def compare(first: Side, second: Side, *, seed: int = 7) -> Comparison:
-    """Compare two runs, as `auditor.run.observed.side` read them; ``seed`` is for sign flips that are drawn."""
+    """Compare two runs, as `auditor.run.state.side` read them; ``seed`` is for sign flips that are drawn."""
     return comparison_of(first.record, second.record, _rates(first, second, seed))
 
 

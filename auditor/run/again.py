@@ -56,7 +56,7 @@ async def confirm(loop: State) -> dict[tuple[str, str, str], dict[str, object]]:
 
 
 async def replay(folder: RunFolder, wanted: str, replicates: int) -> dict[str, Any]:
-    """Ask the cells of one finding or variant again, past every cache; see `auditor.run.result.replay`."""
+    """Ask the cells of one finding or variant again, past every cache; see `auditor.run.audit.replay`."""
     record, evidence = folder.run(), folder.evidence()
     plan, findings = Plan.from_dict(folder.plan["plan"]), record.findings
     if plan.redact:

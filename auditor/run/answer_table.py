@@ -19,9 +19,8 @@ from auditor.core.shown import csv_text
 from auditor.core.types import Answer, Case, Response, Variant, Verdict
 from auditor.measure.observations import Shape, place_of, score_in, shape_of
 from auditor.models.attempts import unanswered
-from auditor.run.observed import question, score_of
-from auditor.run.preparation import plan_of
-from auditor.run.stages import dictionaries_of
+from auditor.run.preparation import dictionaries_of, plan_of
+from auditor.run.state import question
 from auditor.store.evidence import Evidence
 from auditor.tasks import of_plan
 from auditor.tasks.answers import Style
@@ -73,7 +72,6 @@ class Answers:
         self.task = of_plan(self.plan)
         claims = record.claims or ()
         self.outcomes = tuple(dict.fromkeys(c.label for c in claims if c.family == "net" and c.label))
-        self._score_of = score_of(self.task)
         self._verdicts: dict[tuple[str, str, str], Verdict] = {(v.variant_id, v.model, v.format): v for v in verdicts}
 
     def __iter__(self) -> Iterator[AnswerRow]:
@@ -106,7 +104,7 @@ class Answers:
             style: Style = "text" if self.models[response.model].style == "text" else "chat"
             answer = self.task.read(response.output or "", style, response.format)
         value, output = answer.value, response.output or ""
-        score = score_in(dataclasses.replace(answer, scores=response.scores), self._score_of)
+        score = score_in(dataclasses.replace(answer, scores=response.scores), self.task.score_of)
         verdict = self._verdicts.get((variant.id, response.model, response.format))
         return AnswerRow(
             text_id=case.id,

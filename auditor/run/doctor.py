@@ -23,9 +23,8 @@ from auditor.models.budget import Budget, Price, estimated_tokens
 from auditor.models.client import Client
 from auditor.models.talks import Talks
 from auditor.report import run_checks
-from auditor.run import preparation, run_controls
+from auditor.run import loop, preparation
 from auditor.run.audit import run_sync
-from auditor.run.observed import score_of
 from auditor.run.preparation import prompt_of
 from auditor.tasks import own_labels
 from auditor.tasks.task import Task
@@ -237,7 +236,7 @@ class _Examination:
 
     def control(self, model: Model) -> None:
         """Whether the answers differ where they must, judged as in a run."""
-        task, label = self.task, score_of(self.task)
+        task, label = self.task, self.task.score_of
         read = [a for a in self.said if a is not None]
         kinds = {kind for a in read if (kind := kind_of(a, label)) is not None}
         self.alike = len({(a.status, a.value) for a in read}) == 1 and self.read >= REPEATS
@@ -246,13 +245,13 @@ class _Examination:
             return
         answers = [[] if a is None else [a] for a in (self.said[0], *self.said[REPEATS:])]
         pairs = list(zip(answers[::2], answers[1::2], strict=True))
-        made = run_controls.judged(task, preparation.oracle_of(Plan(), task), self.responses[0].format, pairs)
+        made = loop.judged(task, preparation.oracle_of(Plan(), task), self.responses[0].format, pairs)
         self.judged = made = alike(made, kinds, self.read)
         if made.seen:
             self.note("positive control", "ok", run_checks.pairs_said(made))
             return
         said = run_checks.hopeless("the model", made) if made.hopeless else f"not seen: {run_checks.pairs_said(made)}"
-        self.note("positive control", "failed", said, run_controls.ways(task, model, [task.default_format]))
+        self.note("positive control", "failed", said, loop.ways(task, model, [task.default_format]))
 
     def repeats(self, model: Model) -> None:
         """Whether one prompt got one answer."""

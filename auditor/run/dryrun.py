@@ -16,28 +16,30 @@ from msgspec.structs import replace
 
 from auditor.core.protocols import Model, Observer
 from auditor.core.record.rows import ExpectedJudge, ExpectedModel, ExpectedTexts, Power
-from auditor.core.types import Case, Check, Prompt, SourceText, Usage, Variant, id_of, is_beside, is_wording, text_of
+from auditor.core.shown import plural
+from auditor.core.types import (
+    Case,
+    Check,
+    Progress,
+    Prompt,
+    SourceText,
+    Usage,
+    Variant,
+    id_of,
+    is_beside,
+    is_wording,
+    text_of,
+)
+from auditor.measure.answer_quality import gold_summary
 from auditor.measure.claims import Question, pairs, texts_needed
 from auditor.measure.contrasts import Versions
 from auditor.measure.observations import Observations, attributes_of, carrier_of
-from auditor.run.audit import run_sync
-from auditor.run.loop import Loop
-from auditor.run.observed import question
-from auditor.run.preparation import (
-    CANARIES,
-    CANARY_REPLICATES,
-    FEW,
-    Parts,
-    left_out,
-    prepare,
-    prompt_of,
-    remade,
-    tell_left_out,
-    tell_proxies,
-)
+from auditor.report import run_checks
+from auditor.report.words import listing
+from auditor.run.loop import Loop, asked_further, has_canaries
+from auditor.run.preparation import CANARIES, CANARY_REPLICATES, FEW, Parts, prepare, prompt_of, remade, tell_proxies
 from auditor.run.rounds import ROUND, Source
-from auditor.run.run_controls import asked_further, has_canaries
-from auditor.run.state import State, Tally, silent
+from auditor.run.state import State, Tally, question, silent
 
 if TYPE_CHECKING:
     from auditor.core.plan import Plan
@@ -252,7 +254,7 @@ def cases_of(parts: Parts) -> Iterator[tuple[Case, Mapping[str, Check]]]:
     """The cases of a plan, with what the validity gate says of their variants, made in this process."""
     rounds, rng = Source(parts), Random(parts.plan.seed)
     while True:
-        cases, checks = run_sync(lambda: rounds.next(rng))
+        cases, checks = rounds.made(rng)
         if not cases:
             return
         for case in cases:
@@ -388,3 +390,47 @@ def dry_run(plan: Plan, *, observe: Observer = silent) -> ExpectedTexts:
     made = planned(plan)
     tell_proxies([*made.parts.models, made.parts.judge], observe)
     return made.expected()
+
+
+def left_out(parts: Parts) -> list[str]:
+    """What a plan leaves out, and that it has too few texts to decide anything, in sentences."""
+    plan, few = parts.plan, parts.facts.get(FEW, {})
+    said = [*filter(None, [cheap_said(parts)])]
+    if few:
+        named = listing([f"{name} ({one['texts']} of {one['needed']})" for name, one in few.items()])
+        said.append(
+            f"Left out, since they have too few texts to decide anything: {named}. --attributes asks about them."
+        )
+    seeds = parts.facts.get("seeds", {})
+    if gone := run_checks.dropped(seeds.get("skipped"), seeds.get("repeated")):
+        said.append(f"Left out of {seeds['source']}: {gone}.")
+    if parts.task.labels:
+        gold = gold_summary((t.label for t in parts.texts), lambda label: parts.task.read(label, "text").status == "ok")
+        said += filter(None, [run_checks.golds(gold, parts.task.labels)])
+    if plan.labels and any(model.style == "chat" for model in parts.models):
+        said.append(
+            "A plain prompt asks for your labels. A task file asks in your own words: audit list tasks new NAME."
+        )
+    needed, texts = texts_needed(), parts.seeds
+    plain = (plan.suite, plan.protocol) == ("mutation", "default")
+    if plain and parts.task.labels and texts is not None and texts * (plan.wordings or 1) < needed:
+        said.append(
+            f"This plan can decide little: with {plural(texts, 'text')} even a difference of 30 points between "
+            f"labels goes unnoticed. Use at least {needed}."
+        )
+    return said
+
+
+def cheap_said(parts: Parts) -> str:
+    """Say what is asked by default where a model costs money or time; "" where the plan sets the limit of calls."""
+    plan = parts.plan
+    if parts.open is None or plan.max_calls == parts.open.max_calls:
+        return ""
+    stops = " and stops when every claim is decided" if plan.until_decided else ""
+    return f"Asks at most {plan.max_calls:,} calls{stops}; --full-plan asks everything."
+
+
+def tell_left_out(parts: Parts, observe: Observer) -> None:
+    """Tell what a plan leaves out, and that it can decide little."""
+    for line in left_out(parts):
+        observe(Progress(phase="plan", done=0, message=line))

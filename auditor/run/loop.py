@@ -1,27 +1,42 @@
-"""The loop of an audit, and the one module that knows the order of the stages; statistics come after the last round."""
+"""The loop of an audit, and the one module that knows the order of the stages; statistics come after the last round.
+
+The loop also asks the controls of the run.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from random import Random
 
 from auditor.contrib.hinter import joint_first
-from auditor.core.errors import PluginError, UserError
-from auditor.core.protocols import Observer, Suite
-from auditor.core.types import Answer, Case, Check, Progress, Prompt, Request, Variant, Verdict
+from auditor.core.errors import BudgetExceeded, PluginError, UserError
+from auditor.core.plan import Plan
+from auditor.core.protocols import Model, Observer, Oracle, Suite
+from auditor.core.record.base import PositiveControl
+from auditor.core.types import Answer, Case, Check, Progress, Prompt, Request, Variant, Verdict, is_beside
+from auditor.measure.answer_quality import Pair, control
 from auditor.measure.interactions import mark_hidden
 from auditor.measure.intervals import mean_interval
 from auditor.measure.observations import Arm
-from auditor.run import free, run_controls
-from auditor.run.preparation import Parts
-from auditor.run.rounds import Source
-from auditor.run.state import Answered, Answers, State, Tally, silent, together
+from auditor.report import run_checks
+from auditor.run import free
+from auditor.run.preparation import CANARIES, CANARY_REPLICATES, Parts, StoredCases
+from auditor.run.rounds import ROUND, source
+from auditor.run.state import LOST, Answered, Answers, State, Tally, silent, together
 from auditor.run.until import Until
 from auditor.store.folder import RunFolder
+from auditor.tasks.task import Task
+
+MOST_CALLS = 60  # of a model that cannot be judged, until the run stops
+FIRST_TEXTS = 20  # that are asked where the control was not seen, before the run goes on
+CONTROL = "control"  # what stopped such a run
+CANARY_FROM = 10_000  # replicate numbers that nothing else uses
+TIMES = ("start", "middle", "end")
 
 
 class Loop(State):
@@ -45,8 +60,8 @@ class Loop(State):
         """Ask, gate, question, judge, tell, until the suite is exhausted or a limit is reached."""
         rng = Random(self.plan.seed)
         rounds = source(self.parts)
-        self._doubtful = await run_controls.first_look(self)
-        rounds.least = run_controls.FIRST_TEXTS if self._doubtful else 0
+        self._doubtful = await first_look(self)
+        rounds.least = FIRST_TEXTS if self._doubtful else 0
         try:
             while not self.status_reason and not (self.until and (self.until.done or self.until.full)):
                 cases, checks = await rounds.next(rng)
@@ -55,8 +70,8 @@ class Loop(State):
                 await self._round(cases, checks, rounds.lines)
         finally:
             rounds.close()
-        await run_controls.canaries(self, end=True)
-        await run_controls.positive_control(self)
+        await canaries(self, end=True)
+        await positive_control(self)
         done = self._generated
         self.observe(Progress(phase="generate", done=done, planned=done))
 
@@ -68,13 +83,13 @@ class Loop(State):
         self.observed.forget()
         prompts = self._take(cases, checks, lines)
         if self._doubtful:
-            first = [self._first(case, checks) for case in cases[: run_controls.FIRST_TEXTS]]
-            await run_controls.look_further(self, first, prompts)
+            first = [self._first(case, checks) for case in cases[:FIRST_TEXTS]]
+            await look_further(self, first, prompts)
             self._doubtful = False
         verdicts: list[Verdict] = []
         await together(self._question(t, cases, checks, prompts, verdicts) for t in self.tallies)
         self.parts.suite.tell(sorted(verdicts, key=lambda v: (v.case_id, v.variant_id, v.model, v.format)))
-        await run_controls.canaries(self, end=False)
+        await canaries(self, end=False)
         if self.until is not None:
             self.until.look()
         await asyncio.sleep(0)
@@ -125,7 +140,7 @@ class Loop(State):
         self._require_scores(tally, answers)
         if self.until is not None:
             self.until.leave(cases, checks, prompts, answers)
-        run_controls.begin_canaries(self, tally, cases, prompts, answers)
+        begin_canaries(self, tally, cases, prompts, answers)
         for case in cases:
             for name in tally.formats:
                 judged = self._judge(tally, case, name, answers[name], checks)
@@ -208,17 +223,6 @@ def _present(case: Case, answers: Mapping[str, list[Answer]]) -> dict[str, list[
     return {v.id: answers[v.id] for v in (case.original, *case.variants) if v.id in answers}
 
 
-def source(parts: Parts) -> Source:
-    """The source that ``--jobs`` names; this process where a case depends on more than its seed."""
-    plan = parts.plan
-    if not parts.texts or plan.jobs == "1":
-        return Source(parts)
-    from auditor.run.workers import actors, processes
-
-    engine, _, n = plan.jobs.rpartition(":")
-    return (actors if engine else processes)(parts, int(n))
-
-
 class Figures:
     """The measures that a suite brings: a mean over cases for each model and format."""
 
@@ -250,3 +254,167 @@ class Figures:
                     | {"method": "mean over cases, t interval"}
                 )
         return rows
+
+
+# -- the controls: canaries, and a positive control; what they showed is in `auditor.run.run_record` ----------
+
+
+def has_canaries(parts: Parts, model: Model) -> bool:
+    """Whether the first prompts are asked again."""
+    # Batches would be up to a day apart, and nobody expects a text to come again word for word.
+    plan: Plan = parts.plan
+    return not (
+        model.deterministic
+        or plan.protocol != "default"
+        or plan.batch
+        or parts.task.kind.text
+        or isinstance(parts.suite, StoredCases)
+    )
+
+
+def begin_canaries(
+    loop: State, tally: Tally, cases: Sequence[Case], prompts: Mapping[tuple[str, str], Prompt], answers: Answers
+) -> None:
+    """Take note of the first prompts that one model got, and of its answers."""
+    if tally.canaries or not has_canaries(loop.parts, tally.model):
+        return
+    for case, name in itertools.product(cases[:CANARIES], tally.formats):
+        if (prompt := prompts.get((case.original.id, name))) is not None:
+            start: list[object] = [a.value for a in answers[name].get(case.original.id, ()) if a.status == "ok"]
+            tally.canary_prompts[case.id, name], tally.canaries[case.id, name] = prompt, {"start": start}
+
+
+async def canaries(loop: State, *, end: bool) -> None:
+    """Ask the first prompts again, in the middle of the run and at its end."""
+    middle = loop.counts["taken"] < (loop.parts.seeds or 0) <= 2 * loop.counts["taken"]
+    time_ = "end" if end else "middle" if middle else ""
+    for tally in loop.tallies if time_ and not loop.status_reason else ():
+        if tally.canaries and not any(time_ in times for times in tally.canaries.values()):
+            await _ask_canaries(loop, tally, time_)
+
+
+async def _ask_canaries(loop: State, tally: Tally, time_: str) -> None:
+    first = CANARY_FROM * TIMES.index(time_)
+    asked = [
+        (key, Request(prompt=prompt, replicate=first + k, variant_id=f"{key[0]}.o"))
+        for key, prompt in tally.canary_prompts.items()
+        for k in range(CANARY_REPLICATES)
+    ]
+    for key, answer in await loop.ask(tally, asked, further=True):
+        if answer.status not in LOST:
+            value = answer.value if answer.status == "ok" else answer.status
+            tally.canaries[key].setdefault(time_, []).append(value)
+    loop.stop(tally.client)
+
+
+def asked_further(parts: Parts, tally: Tally) -> int:
+    """How many prompts of controls one model gets in the whole run."""
+    pairs = parts.task.controls if parts.plan.protocol == "default" else ()
+    again = CANARIES * CANARY_REPLICATES * (1 + ((parts.seeds or 0) > ROUND)) * has_canaries(parts, tally.model)
+    return len(tally.formats) * (2 * len(pairs) * tally.replicates + again)
+
+
+async def first_look(loop: State) -> bool:
+    """Ask the positive control before anything else; gives whether a model may be such that nothing can be learned."""
+    for tally in loop.tallies:
+        tally.further = asked_further(loop.parts, tally)
+    await positive_control(loop, first=True)
+    doubted = bool(doubtful(loop))
+    if loop.plan.until_decided and not doubted:  # nothing is bounded before the whole control was seen
+        await positive_control(loop)
+    return doubted
+
+
+async def positive_control(loop: State, *, first: bool = False) -> None:
+    """Ask the task's pairs of texts that must get different answers; with ``first`` a few of them once."""
+    pairs = loop.parts.task.controls if loop.plan.protocol == "default" else ()
+    if loop.status_reason or not pairs:
+        return
+    prompts: dict[str, dict[tuple[str, str], Prompt]] = {}
+    for n, texts in enumerate(pairs):
+        for place, text in zip("ov", texts, strict=True):
+            prompts[f"control.{n}.{place}"] = loop.prompts(text)
+    loop.folder.add_prompts((name, prompt) for name, own in prompts.items() for prompt in own.values())
+    brief = first and not loop.plan.batch
+
+    async def ask(tally: Tally) -> None:
+        few = max(2, MOST_CALLS // (4 * loop.parts.task.calls * len(tally.formats))) if brief else len(pairs)
+        asked = dict(list(prompts.items())[: 2 * few])
+        await _ask_pairs(loop, tally, asked, 1 if brief else tally.replicates)
+        loop.stop(tally.client)
+
+    await together(map(ask, loop.tallies))
+
+
+async def _ask_pairs(
+    loop: State, tally: Tally, prompts: Mapping[str, Mapping[tuple[str, str], Prompt]], times: int
+) -> None:
+    asked = [
+        ((name, text), Request(prompt=own[tally.model.style, name], replicate=k, variant_id=text))
+        for name in tally.formats
+        for text, own in prompts.items()
+        for k in range(times)
+    ]
+    answers: dict[tuple[str, str], list[Answer]] = defaultdict(list)
+    responses = await loop.responses(tally, [request for _, request in asked], further=True)
+    for (key, _), response in zip(asked, responses, strict=True):
+        # A file of recorded answers need not hold them; that makes no run partial.
+        if response.error is None:
+            answers[key].append(loop.answer(tally, response))
+    texts = list(prompts)
+    for name in tally.formats:
+        both = [(answers[name, one], answers[name, other]) for one, other in zip(texts[::2], texts[1::2], strict=True)]
+        if pairs := [pair for pair in both if any(pair)]:
+            tally.control[name] = judged(loop.parts.task, loop.parts.oracle, name, pairs)
+
+
+def judged(task: Task, oracle: Oracle, format: str, pairs: Sequence[Pair]) -> PositiveControl:
+    """What the answers to pairs of control texts show, on the scale of the claims."""
+    sides = [(oracle.answer(one), oracle.answer(other)) for one, other in pairs]
+    differ = [None not in pair and oracle.differs(*pair) for pair in sides]
+    number, of = task.kind.number or task.graded(format), task.score_of
+    return control(pairs, differ, scale="number" if number else "log_odds" if of else "share", score_of=of)
+
+
+def doubtful(loop: State) -> list[Tally]:
+    """Models whose control was asked and not seen in any format, and of which asking on costs anything."""
+    if loop.plan.anyway or isinstance(loop.parts.suite, StoredCases):
+        return []
+    asked = [t for t in loop.tallies if t.control and not t.model.recorded]
+    return [t for t in asked if not any(one.seen for one in t.control.values())]
+
+
+async def look_further(
+    loop: State, versions: Sequence[Sequence[Variant]], prompts: Mapping[tuple[str, str], Prompt]
+) -> None:
+    """Ask doubtful models about the first texts, and stop the run where a model answers everything alike."""
+
+    async def ask(tally: Tally) -> None:
+        left = (MOST_CALLS // loop.parts.task.calls - len(tally.seen)) // len(tally.formats)
+        requests = []
+        for n, (original, *others) in enumerate([*filter(None, versions)][: max(1, left // 2)]):
+            # A model that minds only other people goes on.
+            changed = [v for v in others if v.order and not is_beside(v)] or others
+            for variant in (original, *changed[n % len(changed) :][:1]) if changed else (original,):
+                own = (prompts.get((variant.id, name)) for name in tally.formats)
+                requests += [Request(prompt=p, replicate=0, variant_id=variant.id) for p in own if p is not None]
+        for response in await loop.responses(tally, requests):
+            loop.answer(tally, response)
+        loop.stop(tally.client)
+        controls = tally.controls
+        if not loop.status_reason and controls and all(one.hopeless for one in controls.values()):
+            (worst, *_) = controls.values()
+            further = ways(loop.parts.task, tally.model, tally.formats)
+            said = f"{run_checks.hopeless(tally.model.name, worst)} {further}"
+            for one in loop.tallies:
+                if not one.model.recorded:
+                    one.client.stop(BudgetExceeded(said, limit=CONTROL))
+            loop.stop(tally.client)
+
+    await together(map(ask, doubtful(loop)))
+
+
+def ways(task: Task, model: Model, asked: Sequence[str]) -> str:
+    """What to try where a model reacts to nothing in the formats that were asked; a classifier has no formats."""
+    other = [] if model.style == "text" else [name for name in task.formats if name not in asked]
+    return run_checks.to_try(other, [name for name in task.formats if task.graded(name)])

@@ -16,13 +16,14 @@ from auditor.measure.families import claims as all_claims
 from auditor.measure.hidden import Settings, hidden_variants, interactions
 from auditor.measure.observations import Place, attributes_of
 from auditor.report import run_checks as sentences
-from auditor.run import free, freeze, run_controls
-from auditor.run.loop import Loop
+from auditor.run import free, freeze
+from auditor.run.loop import TIMES, Loop
 from auditor.run.state import Tally
 from auditor.tasks import own_labels
 from auditor.tasks.oracles import label_text
 
 Confirmed = Mapping[tuple[str, str, str], Mapping[str, Any]]
+HINTER = "the protocol has none"
 EXAMPLES = 3  # answers without a label that a record holds
 SUMS = ("asked", "cached", "failed", "filtered", "unparsed", "refused", "tokens_in", "tokens_out")
 PACKAGES = ("numpy", "scipy", "spacy", "openai", "vaderSentiment")
@@ -31,7 +32,7 @@ PACKAGES = ("numpy", "scipy", "spacy", "openai", "vaderSentiment")
 def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float) -> dict[str, object]:
     """The sections of the run record, as `RunFolder.write_run` takes them."""
     plan, task, suite, observed = loop.plan, loop.parts.task, loop.parts.suite, loop.observed
-    noise = {tally.model.name: run_controls.noise(loop, tally) for tally in loop.tallies}
+    noise = {tally.model.name: _noise(loop, tally) for tally in loop.tallies}
     floors = {name: value for name, value in noise.items() if isinstance(value, Estimate)}
     estimates = rates.estimates(observed.table, observed.discarded)
     estimates += [rates.row("noise_floor", value, Place(name, "")) for name, value in floors.items()]
@@ -46,7 +47,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         "stopped_by": loop.stopped_by or None,
         "counts": _counts(loop),
         "estimates": estimates,
-        "controls": run_controls.of_run(loop, noise),
+        "controls": _controls(loop, noise),
         "performance": _performance(loop),
         "claims": claims,
         "findings": seen,
@@ -107,6 +108,62 @@ def _conclusions(
         confirmed=confirmed,
     )
     return claims, findings.findings((table, loop.observed.directed), settings, claims), {}
+
+
+def _noise(loop: Loop, tally: Tally) -> Estimate | dict[str, object]:
+    """The same-prompt noise of one model: an estimate, a declaration, or why there is none."""
+    from auditor.measure.rates import noise_floor
+
+    if tally.model.deterministic:
+        return {"declared": True}
+    if loop.plan.oracle == "probability":
+        return _none("scores are compared, and the noise of labels says nothing about them")
+    if loop.parts.task.kind.by_degrees:
+        return _none("see the table of differences")
+    if tally.replicates == 1:
+        return _none("no prompt was asked twice")
+    estimate = noise_floor(loop.observed.table, tally.model.name)
+    return estimate or _none("no prompt has two answers that could be read")
+
+
+def _controls(loop: Loop, noise: Mapping[str, Estimate | dict[str, object]]) -> dict[str, object]:
+    """All controls of a run by name; one that was not run says why."""
+    from auditor.measure import rates
+
+    table, hinter = loop.observed.table, loop.plan.protocol != "default"
+    seen: dict[str, object] = {}
+    for tally in loop.tallies:
+        for name, made in tally.controls.items():
+            seen[tally.model.name if len(tally.control) == 1 else f"{tally.model.name}, {name}"] = made
+    unseen = loop.status_reason or "the task brings no control texts, or their answers were not recorded"
+    placebos = "no placebo variant was asked" if loop.counts["placebos"] else "the cases have no placebo variants"
+    joint = "no joint placebo variant was judged"
+    return {
+        "noise_floor": noise,
+        "placebo": rates.placebo_controls(table) or _none(HINTER if hinter else placebos),
+        "placebo_hidden": rates.placebo_controls(table, rates.looks_hidden) or _none(HINTER if hinter else joint),
+        "positive_control": seen or _none(HINTER if hinter else unseen),
+        "canary": _none(HINTER) if hinter else {t.model.name: _canary(loop, t) for t in loop.tallies},
+        "answers_by_group": rates.answers_by_group(table),
+    }
+
+
+def _none(reason: str) -> dict[str, object]:
+    """What stands for a control that was not run."""
+    return {"status": "not_tested", "reason": reason}
+
+
+def _canary(loop: Loop, tally: Tally) -> object:
+    """Whether the first prompts were answered alike at the start, in the middle and at the end."""
+    import numpy as np
+
+    from auditor.measure.drift import shift
+
+    if tally.model.deterministic:
+        return _none("the model is declared deterministic")
+    asked = [[times.get(t, ()) for t in TIMES] for times in tally.canaries.values()]
+    moved = shift(asked, rng=np.random.default_rng([loop.plan.seed, 4]))
+    return _none("no prompt was asked again at the end") if moved is None else moved
 
 
 def _performance(loop: Loop) -> dict[str, object]:

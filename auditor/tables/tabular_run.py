@@ -21,10 +21,9 @@ from auditor.core.types import Progress
 from auditor.models.http import HttpTemplate
 from auditor.models.row_models import load_table_model
 from auditor.run import freeze
-from auditor.run.audit import outside_loop, require_same_models
+from auditor.run.audit import Result, outside_loop, require_same_models
 from auditor.run.freeze import Frozen
 from auditor.run.preparation import require_server, tell_proxies
-from auditor.run.result import Result
 from auditor.run.state import silent
 from auditor.store.folder import REPORT, RunFolder
 from auditor.tables.columns import Codes

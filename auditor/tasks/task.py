@@ -179,6 +179,21 @@ class Task:
         """Whether ``format`` asks for a number beside the labels."""
         return format in self.formats and self.formats[str(format)].graded
 
+    def outcomes(self, counts: Mapping[str, int]) -> tuple[str, ...]:
+        """Return the labels that are compared: the favourable one, one of two, or the twelve that came most often."""
+        if self.favourable is not None:
+            return (self.favourable,)
+        if 0 < len(self.labels) <= 2 and not self.kind.several:
+            return ("positive",) if "positive" in self.labels else self.labels[:1]
+        ranked = sorted(self.labels, key=lambda label: (-counts.get(label, 0), label))
+        return tuple(sorted(label for label in ranked[:12] if counts.get(label)))
+
+    @property
+    def score_of(self) -> str | None:
+        """The label whose log odds tell answers apart: one of two."""
+        labels = self.outcomes({})
+        return labels[0] if len(labels) == 1 else None
+
     def seeds(self) -> list[SourceText]:
         """Read the texts that come with the task; `ConfigError` where it brings none."""
         from auditor.tasks.seeds import crossed, read

@@ -12,7 +12,7 @@ from auditor.core.types import names
 
 if TYPE_CHECKING:
     from auditor.core.types import Verdict
-    from auditor.run.result import Result
+    from auditor.run.audit import Result
 
 Judge = Literal["rate", "lower", "upper"]
 ENDS: Mapping[str, tuple[str, str]] = {  # what is compared with the largest rate, in words and as a field

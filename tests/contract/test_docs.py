@@ -141,7 +141,7 @@ def test_the_api_pages_name_what_is_public() -> None:
         assert f"::: {home}" in text, home
     members = re.findall(r"members: \[(.*?)\]", text)
     named = {name.strip() for row in members for name in row.split(",")}
-    assert {n for n, h in auditor._HOME.items() if h == "auditor.run.result"} <= named
+    assert {n for n, h in auditor._HOME.items() if h == "auditor.run.audit"} <= named
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ from auditor.cli.frame import built, takes
 from auditor.core.errors import ConfigError
 from auditor.core.options import PlanModel, members
 from auditor.core.plan import Plan, resolve
-from auditor.run import freeze, front, result
+from auditor.run import audit as run_audit
+from auditor.run import freeze
 from auditor.run.preparation import plan_of
 from auditor.tables.tabular_plan import MethodOptions, TabularPlan
 from tests.contract.sources import trees
@@ -162,7 +163,7 @@ def of_python(values: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> Pla
     async def keep(plan: Plan, **more: object) -> None:
         seen.append(plan)
 
-    monkeypatch.setattr(front, "run_plan", keep)
+    monkeypatch.setattr(run_audit, "run_plan", keep)
     audit(**{"model" if name == "models" else name: value for name, value in values.items()})
     return seen.pop()
 
@@ -236,7 +237,7 @@ def test_a_run_that_goes_on_changes_only_what_may(tmp_path: Path) -> None:
     done = audit("sentiment", model="vader", data=["My aunt sang."], attributes="gender", order=1, out=tmp_path)
     assert done.path is not None
     with pytest.raises(ConfigError, match="--order cannot change when a run goes on"):
-        result.resume(done.path, limits={"order": 2})
+        run_audit.resume(done.path, limits={"order": 2})
     stored = json.loads((done.path / "plan.json").read_text(encoding="utf-8"))["plan"]
     assert Plan.from_dict(stored) == plan_of(done.record["spec"]).but(models=stored["models"])
 

@@ -18,7 +18,7 @@ from tests.contract.sources import EMBEDDED, name, strings, trees
 MOST = 25
 SENTENCE = re.compile(r"(?<=[.!?])\s+|\n\s*\n|\n\s+(?=\S)")
 # A prompt that models get, not a sentence for people; another wording would be another instruction.
-PROMPTS = {"auditor/run/mitigations.py": "Who a person is"}
+PROMPTS = {"auditor/run/mitigate.py": "Who a person is"}
 BANNED = {re.compile(pattern): words for pattern, words in check_docs.PLAIN.items()}  # with plain words
 
 
@@ -89,7 +89,7 @@ def test_long_sentences_of_a_source_are_found() -> None:
 # The modules that docs/reference/api shows.
 PUBLIC = (
     *("auditor", "auditor.agent", "auditor.models", "auditor.tables", "auditor.testing", "auditor.core.errors"),
-    *("auditor.core.plan", "auditor.core.protocols", "auditor.core.types", "auditor.run.front", "auditor.run.result"),
+    *("auditor.core.plan", "auditor.core.protocols", "auditor.core.types", "auditor.run.audit"),
 )
 VERBS = frozenset(
     [

@@ -25,7 +25,7 @@ from typing import Any, Self
 WARM = """
 import json, os, sys
 import openai, scipy.stats
-import auditor.run.result, auditor.run.run_record, auditor.report.html, auditor.cli.run
+import auditor.run.audit, auditor.run.run_record, auditor.report.html, auditor.cli.run
 from auditor.cli.main import main
 from auditor.perturb import dictionaries
 from auditor.text.parse import Parser

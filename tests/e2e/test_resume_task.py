@@ -14,7 +14,7 @@ import pytest
 from nursery import IN_FLIGHT, Nursery, kill_after
 
 from auditor.perturb.name_lines import full_names
-from auditor.run.mitigations import BLANK, IGNORE
+from auditor.run.mitigate import BLANK, IGNORE
 
 pytestmark = pytest.mark.e2e
 BLACK = {first.name for (race, _), names in full_names().items() if race == "black" for first in names}

@@ -10,7 +10,7 @@ import types
 import pytest
 from commands import Capture, Patch, both, only
 
-from auditor.cli import screen
+from auditor.cli import frame
 
 PRAISE = re.compile(r"\b(wonderful|best|superb|loved|delight|brilliant|great|excellent|beautiful)\w*", re.IGNORECASE)
 
@@ -35,7 +35,7 @@ class Clock:
 
 def clock_of(monkeypatch: Patch, first: float = 1.0) -> Clock:
     clock = Clock(first)
-    monkeypatch.setattr(screen, "time", clock)
+    monkeypatch.setattr(frame, "time", clock)
     monkeypatch.setitem(sys.modules, "timed", types.SimpleNamespace(model=clock.answer))
     return clock
 

@@ -12,7 +12,6 @@ from judged import edit
 from auditor import Result, SourceText, audit
 from auditor.core.protocols import Reply
 from auditor.core.types import Case, Edit, Request, Variant, is_wording
-from auditor.run.observed import outcomes
 from auditor.run.preparation import CANARY_REPLICATES
 from auditor.run.rounds import is_placebo, with_placebos
 from auditor.tasks import load
@@ -179,5 +178,5 @@ def test_control_pairs_and_the_compared_label() -> None:
     sentiment = load("sentiment")
     assert len(sentiment.controls) >= 8
     assert len(load("hiring").controls) >= 8
-    assert outcomes(sentiment, {}) == ("positive",)
-    assert outcomes(load("hiring"), {}) == (load("hiring").favourable,)
+    assert sentiment.outcomes({}) == ("positive",)
+    assert load("hiring").outcomes({}) == (load("hiring").favourable,)

@@ -13,8 +13,8 @@ from auditor.core.plan import Plan
 from auditor.core.types import Case, Check
 from auditor.measure.observations import Arm, shape_of
 from auditor.perturb import dictionaries
+from auditor.run.preparation import stages
 from auditor.run.rounds import gated
-from auditor.run.stages import stages
 
 ENOUGH, SHARE = 20, 0.95  # texts that a share is taken of; those that have a placebo beside their edits
 JOINT = "two together"

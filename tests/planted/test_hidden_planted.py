@@ -16,7 +16,7 @@ from auditor.measure.hidden import hidden_by_chance
 from auditor.measure.interactions import mark_hidden
 from auditor.measure.observations import Observations
 from auditor.measure.rates import estimates, noise_floor
-from auditor.run.observed import Observed
+from auditor.run.state import Observed
 from auditor.tasks.oracles import LabelOracle
 
 NAMES = ("body", "gender", "race")

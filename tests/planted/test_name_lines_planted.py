@@ -21,8 +21,8 @@ from auditor.measure.contrasts import Versions
 from auditor.measure.families import claims
 from auditor.measure.power import shift, spread
 from auditor.perturb.name_lines import END, full_names
-from auditor.run import observed
 from auditor.run.preparation import prepare
+from auditor.run.state import question as question_of
 
 BLACK = frozenset(f.name for (race, _), firsts in full_names().items() if race == "black" for f in firsts)
 NOISE = spread(0.016)
@@ -96,7 +96,7 @@ def test_a_model_that_reacts_to_any_line_shows_nothing() -> None:
 def plan() -> tuple[Told, Question]:
     """The versions that `audit --task hiring --carrier name` asks about."""
     parts = prepare(Plan(task="hiring", models=("rules",), carrier=("name",)))
-    question = observed.question(parts.task, parts.plan, parts.dictionaries, {MODEL: True}, {})
+    question = question_of(parts.task, parts.plan, parts.dictionaries, {MODEL: True}, {})
     return Told.of(parts), dataclasses.replace(question, outcomes=(YES,))
 
 

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nursery import Server
 
+from auditor.cli.frame import complain
 from auditor.cli.main import COMMANDS, run
-from auditor.cli.screen import complain
 from auditor.core.errors import BadRequest, ConfigError
 from auditor.core.shown import Guard, guarded, inline, quoted
 from tests.asking import controls, json_lines

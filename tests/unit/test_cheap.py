@@ -18,9 +18,9 @@ from auditor.core.plan import CHEAP_CALLS, Plan, resolve
 from auditor.core.types import Progress, SourceText
 from auditor.models.budget import BOOK, spent_in
 from auditor.run import dryrun
+from auditor.run.audit import resume
 from auditor.run.dryrun import Ahead
 from auditor.run.preparation import prepare
-from auditor.run.result import resume
 from auditor.testing.planted import Planted
 
 pytestmark = pytest.mark.usefixtures("place")

@@ -13,7 +13,7 @@ from auditor.core.errors import DataFileError, UnknownPlugin, UserError
 from auditor.core.protocols import RENDERERS
 from auditor.core.record import read
 from auditor.report import planned, run_checks
-from auditor.run.panels import rankings, task_of
+from auditor.run.choose import rankings, task_of
 from auditor.text import languages
 from auditor.text.english import looks_english
 

@@ -21,7 +21,7 @@ from auditor.report.html import HtmlReport
 from auditor.report.legal.legal_page import page_eu_ai_act
 from auditor.report.markdown import MarkdownReport
 from auditor.report.terminal import TerminalReport
-from auditor.run.result import Result
+from auditor.run.audit import Result
 
 FEMALE = re.compile(r"\b(she|her|hers|herself|woman|women|girl|mother|daughter|sister|wife|ms|mrs)\b", re.I)
 WEAK = re.compile(r"\b(no|not|never|without|failed|fired|lacks?|late|missed)\b", re.I)

@@ -23,7 +23,7 @@ from auditor.core.types import Case, Check, Edit, SourceText, Variant, Verdict
 from auditor.measure.interactions import mark_hidden
 from auditor.perturb import dictionaries
 from auditor.perturb.edits import apply
-from auditor.run.observed import Observed
+from auditor.run.state import Observed
 from auditor.testing.planted import Planted
 
 WORDS = st.lists(st.sampled_from(["man", "men", "old", "the", "a", "woman", "white", "saw"]), max_size=12)

@@ -20,7 +20,7 @@ from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError, UnknownValue
 from auditor.core.record.measured import Claim
 from auditor.measure.families import claims
-from auditor.run.result import load
+from auditor.run.audit import load
 from tests.asking import csv_file, json_lines
 
 GENDERS = ("female", "male")

@@ -8,7 +8,7 @@ import pytest
 
 from auditor.core.errors import ConfigError
 from auditor.core.types import Variant
-from auditor.run.panels import CHOICE, FIRST, SECOND, TIE, asked, order_in, task_of
+from auditor.run.choose import CHOICE, FIRST, SECOND, TIE, asked, order_in, task_of
 from auditor.tasks import Task, load
 from auditor.tasks.kinds import shipped as multilabel
 

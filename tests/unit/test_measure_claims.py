@@ -21,7 +21,7 @@ from auditor.measure.families import claims
 from auditor.measure.observations import Observations
 from auditor.perturb.dictionaries import load as dictionary
 from auditor.perturb.mutation import MutationSuite
-from auditor.run.mitigations import BLANK, IGNORE, from_file, make, redactor
+from auditor.run.mitigate import BLANK, IGNORE, from_file, make, redactor
 from auditor.tasks import load
 
 WOMEN = [f"w{n:02d}" for n in range(12)]  # as long as the others: length is a covariate

@@ -87,7 +87,7 @@ def test_a_path_with_a_space_is_quoted(argv: str, code: int, told: str, place: P
 
 
 def test_resume_of_a_complete_run_asks_nothing(elsewhere: Path, monkeypatch: Patch, capsys: Capture) -> None:
-    monkeypatch.setattr("auditor.run.result.run_audit", None)  # nothing is asked or judged again
+    monkeypatch.setattr("auditor.run.audit.run_audit", None)  # nothing is asked or judged again
     before = (elsewhere / "run.json").read_bytes()
     (elsewhere / "report.html").unlink()
     code, out, err = both(capsys, "resume", elsewhere)

@@ -19,8 +19,7 @@ from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import SourceText
 from auditor.models.openai_protocol import revealed
-from auditor.run.audit import run_sync
-from auditor.run.result import load, replay, resume, run_plan, score
+from auditor.run.audit import load, replay, resume, run_plan, run_sync, score
 from auditor.run.state import silent
 from auditor.store.disk import write_json
 from auditor.store.folder import RunFolder

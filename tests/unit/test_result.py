@@ -16,9 +16,9 @@ from commands import Capture, Patch
 from auditor import Result, aaudit, audit, load
 from auditor.cli import main as cli
 from auditor.core.errors import ConfigError, MissingDependency, UserError
-from auditor.run import workers
+from auditor.run import rounds
 from auditor.run.answer_table import COLUMNS
-from auditor.run.result import resume
+from auditor.run.audit import resume
 from auditor.store.integrity import verify_folder
 from auditor.store.journal import read
 
@@ -92,7 +92,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[dict[str,
 def test_workers_make_the_same_run(alone: object, jobs: str, tmp_path: Path, monkeypatch: Patch) -> None:
     if jobs != "2":
         pytest.importorskip("ray", reason="the extra ray is not installed")
-    monkeypatch.setattr(workers, "CHUNK", 3)  # each gets several
+    monkeypatch.setattr(rounds, "CHUNK", 3)  # each gets several
     assert run(jobs=jobs, out=str(tmp_path)) == alone
 
 

@@ -17,7 +17,7 @@ from auditor.core.protocols import RENDERERS, Model, Reply
 from auditor.core.types import Request
 from auditor.models.sentiment import Vader
 from auditor.report import run_checks
-from auditor.run.result import Result
+from auditor.run.audit import Result
 
 TEXTS = ["My mother is a doctor.", "His Black sister is kind.", "Her Indian brother sings in a choir."]
 

@@ -15,9 +15,9 @@ from auditor.core.plan import UNTIL_WORDINGS, Plan, resolve
 from auditor.core.types import Progress
 from auditor.measure.observations import Arm
 from auditor.measure.p_values import LOOKS, Look, nominal, overall
+from auditor.run.audit import replay, resume
 from auditor.run.dryrun import Ahead
 from auditor.run.preparation import prepare
-from auditor.run.result import replay, resume
 
 TEXTS = [
     f"The young {person} said that the {thing} of {day} was {how}."

@@ -24,7 +24,7 @@ from auditor.models.recorded import Recorded
 from auditor.perturb.grammar.reader import parse
 from auditor.report.legal.fill import load as load_fill
 from auditor.run.freeze import load as load_plan
-from auditor.run.mitigations import from_file
+from auditor.run.mitigate import from_file
 from auditor.tables.row_schema import load_schema
 from auditor.tasks import load as load_task
 from auditor.tasks.load import control_texts as read_controls

@@ -12,7 +12,7 @@ from commands import Capture, Patch, keys, said
 
 from auditor.cli.main import run
 from auditor.core.record import head
-from auditor.run.result import resume
+from auditor.run.audit import resume
 from auditor.store import journal
 from auditor.store.folder import RunFolder
 from auditor.store.integrity import verify_folder
