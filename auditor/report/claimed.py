@@ -49,7 +49,7 @@ class Effect:
         if any(end and not round(end, digits) for end in ends):
             digits = max(digits, 1)
         value, low, high = (signed(end, digits).removeprefix("+") for end in ends)
-        return f"{value} {self.unit}".rstrip(), f"(95 %: {low} to {high})"
+        return in_unit(value, self.unit), f"(95 %: {low} to {high})"
 
     def size(self, more: str) -> str:
         """``12 points less (95 %: 5 to 20)``."""
@@ -93,6 +93,11 @@ def signed(value: float, digits: int = 1) -> str:
     if not float(text.replace(",", "")):
         return "0"
     return ("−" if value < 0 else "+") + text
+
+
+def in_unit(amount: str, unit: str) -> str:
+    """An amount with its unit: ``12 points``, ``1 point``."""
+    return f"{amount} {'point' if amount == '1' and unit == 'points' else unit}".rstrip()
 
 
 def effect(claim: Claim) -> Effect | None:
@@ -169,7 +174,7 @@ def verdict(claim: Claim) -> str:
 def limit(claim: Claim) -> str:
     """Delta with its unit."""
     delta = claim.delta or 0.0
-    return f"{delta:g} {claim.unit}".rstrip() if claim.scale == "number" else f"{100 * delta:g} points"
+    return in_unit(f"{delta:g}", claim.unit) if claim.scale == "number" else in_unit(f"{100 * delta:g}", "points")
 
 
 def apart(claim: Claim) -> str:
@@ -187,13 +192,11 @@ def apart(claim: Claim) -> str:
 
 
 def reason(claim: Claim) -> str:
-    """Why nothing was shown and nothing bounded, what it would take, and why the shares differ from the difference."""
+    """Why nothing was shown and nothing bounded, and what it would take."""
     said = [claim.why]
     if claim.calls_needed is not None:
-        target = limit(claim) if claim.delta else f"{100 * USUAL_DELTA:g} points"
+        target = limit(claim) if claim.delta else in_unit(f"{100 * USUAL_DELTA:g}", "points")
         said.append(f"about {claim.calls_needed:,} calls would show {target}")
-    if (why := apart(claim)) and claim.verdict != "not_tested":
-        said.append(f"net: {why}")
     return words.visible("; ".join(filter(None, said)), newlines=False)
 
 
@@ -222,7 +225,7 @@ def would_be_seen(claim: Claim, comparisons: int) -> str:
         share = min(max(sum(claim.shares) / 2, 0.01), 0.99)
         points = 100 * (share / (share + (1 - share) * math.exp(-smallest)) - share)
         return f"about {points:.{0 if points >= 10 else 1}f} points ({said})"
-    return f"{100 * smallest:.{0 if smallest >= 0.01 else 1}f} points" if smallest < 1 else ""
+    return in_unit(f"{100 * smallest:.{0 if smallest >= 0.01 else 1}f}", "points") if smallest < 1 else ""
 
 
 # -- sentences --------------------------------------------------------------------------------------------
@@ -327,8 +330,8 @@ def _said(
         return who, ""  # the scores say it
     if made.vague:
         return who, "the texts are too few to tell by how much"
-    why = apart(claim)
-    return who, f"{f'{why}, that is' if why else 'that is'} {made.size(more)}"
+    why, against = apart(claim), (shares[0] - shares[1]) * made.value < 0
+    return who, f"{f'{why}, ' if why else ''}{'it is the other way round:' if against else 'that is'} {made.size(more)}"
 
 
 def frequency(group: float, reference: float, *, fine: bool = True) -> tuple[str, str, str]:

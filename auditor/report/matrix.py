@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from auditor.core.record import Claim, RunRecord
+from auditor.core.types import DECIDED
 from auditor.measure.claims import MIN_TEXTS, OTHERS
 from auditor.report import change_rates, claimed, run_checks, words
 from auditor.report.document import Block, Cell, Section, Table, Text, Value, section, table
@@ -18,7 +19,7 @@ TITLES = {
     "omnibus": "Words about an attribute, beyond neutral words",
     "interaction": "Interactions: two attributes together beyond each alone",
 }
-FIRST = 12  # comparisons of a family that a page does not fold away
+FIRST = 12  # comparisons of a family that a page does not fold away, and half of it where none is decided
 
 
 def sections(record: RunRecord) -> Iterator[Section]:
@@ -32,6 +33,8 @@ def sections(record: RunRecord) -> Iterator[Section]:
         _contrasts(record, family, [c for c in claims if c.family == family], names)
         for family in sorted({c.family for c in claims}, key=lambda family: (family != "net", family))
     ]
+    if any(map(claimed.apart, claims)):
+        blocks.append(Text(words.text("net_differs"), tone="meta"))
     for kind in (kind for kind in words.VERDICTS if any(c.verdict == kind for c in claims)):
         blocks.append(Text(f"{words.verdict(kind)}: {words.named('verdicts')[kind]}", tone="meta"))
     none = "No two groups were compared on six texts or more."
@@ -79,7 +82,8 @@ def _contrasts(record: RunRecord, family: str, claims: Sequence[Claim], names: N
         for c in claims
     )
     title = TITLES.get(family, "Every comparison of groups")
-    return table(title, columns, lines, most=FIRST, of="comparison")
+    most = FIRST if family == "net" or any(c.verdict in DECIDED for c in claims) else FIRST // 2
+    return table(title, columns, lines, most=most, of="comparison")
 
 
 # -- how often answers changed at all ---------------------------------------------------------------------

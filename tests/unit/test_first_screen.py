@@ -237,7 +237,12 @@ def test_a_difference_that_is_not_that_of_the_shares_says_why(estimate: float, w
         verdict="not_determined", why="too little data",
     )  # fmt: skip
     assert claimed.apart(claim) == said
-    assert claimed.reason(claim) == "too little data" + (f"; net: {said}" if said else "")
+    assert claimed.reason(claim) == "too little data"
+    stated = claimed.state(RunRecord(claims=(claim,)), claim)
+    assert stated is not None
+    assert stated.amount.startswith(
+        f"{said.capitalize()}, it is the other way round: 1 point more" if said else "That is 4 points"
+    )
 
 
 @pytest.mark.parametrize(
