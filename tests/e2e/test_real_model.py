@@ -28,6 +28,7 @@ NEEDED = [
     for name in ("torch", "transformers", "gguf", "fastapi", "uvicorn", SMOLLM2[0])
     if importlib.util.find_spec(name) is None
 ]
+PROMPTS = Path(__file__).parents[2] / "prompts"
 AUDIT = str(Path(sys.executable).parent / "audit")
 PLAN = ["--attributes", "gender", "--order", "1", "--per-seed", "1", "--yes", "--anyway", "--no-cache", "--out", "."]
 # The model as the spec `smollm2` loads it, unpacked once: reading the GGUF file takes most of a minute.
@@ -112,7 +113,7 @@ def test_doctor_and_a_run_with_scores_of_labels(served: tuple[str, Path], tmp_pa
     said = audit("doctor", "--task", "sentiment", "--model", spec, cwd=tmp_path)
     assert said.returncode in (0, 3), said.stderr
     assert "label scores" in said.stdout
-    argv = ["run", "--task", "sentiment", "--model", spec, "--formats", "json", "--limit", "2", *PLAN]
+    argv = ["run", "--task", "sentiment", "--model", spec, "--formats", "json", "--limit", "1", *PLAN]
     done = audit(*argv, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     made = record(tmp_path)
@@ -126,14 +127,15 @@ def test_doctor_and_a_run_with_scores_of_labels(served: tuple[str, Path], tmp_pa
 
 def test_a_server_is_asked_for_labels_free_text_and_a_conversation(served: tuple[str, Path], tmp_path: Path) -> None:
     url, folder = served
-    asked = ["--model", f"openai:{folder}", "--base-url", url, "--limit", "1", *PLAN]
+    asked = ["--model", f"openai:{folder}", "--base-url", url, "--limit", "1", "--wordings", "1", *PLAN]
     (tmp_path / "note.yaml").write_text(NOTE)
     (tmp_path / "opinion.yaml").write_text(OPINION)
+    (tmp_path / "talk.yaml").write_text((PROMPTS / "support.yaml").read_text())  # no texts of a control beside it
     texts(tmp_path / "texts.csv")
     for name, options in {
         "labels": ["--task", "../opinion.yaml", "--data", "../texts.csv"],
         "free": ["--task", "../note.yaml", "--data", "../texts.csv"],
-        "talk": ["--task", "support", "--formats", "brief", "--server", "max_tokens=8"],
+        "talk": ["--task", "../talk.yaml", "--data", "../texts.csv", "--formats", "brief", "--server", "max_tokens=8"],
     }.items():
         out = tmp_path / name
         out.mkdir()
