@@ -17,15 +17,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.measure.observations import Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+Singles = NDArray[np.float32]
 MOST_ROWS = 2000  # rows that the variance of words is estimated from
 RATIOS = 2.0  # weights of tokens are made for ratios that are e^(1/2) apart
 GRID: Floats = np.r_[0.0, np.geomspace(1e-3, 1.0, 80)]
@@ -92,7 +95,7 @@ class Words:
         z = words - self._fixed @ (self._fixed.T @ words)
         size = (z**2).sum(axis=0)
         own = size > SAME * (words**2).sum(axis=0)  # a token that always comes with a group tells nothing of tokens
-        self._z, self._size = z[:, own], size[own]
+        self._z, self._size = np.compress(own, z, axis=1), size[own]
         self._text = csr_array((np.ones(n), (text, np.arange(n))), shape=(int(text.max(initial=-1)) + 1, n))
         self._left = max(1, n - self._fixed.shape[1])
         by_text = self._text @ self._z**2
@@ -129,26 +132,30 @@ class Words:
         """
         weight, total, df = self._weights(ratio)
         scores = (self._text @ (self._z * resid[:, None])) * np.sqrt(weight)
-        pairs = scores @ scores.T
-        own = np.diag(pairs).copy()
-        np.fill_diagonal(pairs, 0.0)
-        across = scores.sum(axis=0)
-        return (float(across @ across) - float(own.sum())) / total, math.sqrt(2 * float((pairs**2).sum())) / total, df
+        own, across = np.einsum("ij,ij->i", scores, scores), scores.sum(axis=0)
+        pairs = scores.T @ scores if scores.shape[1] < len(scores) else scores @ scores.T  # either has the same squares
+        apart = max(0.0, float(np.vdot(pairs, pairs) - own @ own))  # of two texts each
+        return (float(across @ across) - float(own.sum())) / total, math.sqrt(2 * apart) / total, df
+
+    @cached_property
+    def _single(self) -> tuple[Singles, Singles]:
+        """The words in single precision, enough for weights, and their smaller Gram matrix."""
+        z = self._z.astype(np.float32)
+        return z, z.T @ z if z.shape[1] < len(z) else z @ z.T
 
     def _weights(self, ratio: float) -> tuple[Floats, float, float]:
         step = round(math.log(max(ratio, 1e-6)) * RATIOS)
         if step not in self._known:
             weight = 1.0 / (1.0 + math.exp(step / RATIOS) * self._size)
-            z = self._z.astype(np.float32)  # enough for weights
+            z, gram = self._single
             weighted = z * weight.astype(np.float32)
             if z.shape[1] < len(z):  # all pairs of rows, less those of one text
                 own = np.concatenate([weighted[rows] @ z[rows].T @ z[rows] for rows in self._texts])
-                gram = z.T @ z
                 form = (gram * weight.astype(np.float32)) @ gram - z[np.concatenate(self._texts)].T @ own
             else:
                 across = weighted @ z.T
                 across[self._of[:, None] == self._of] = 0.0
-                form = across @ (z @ z.T)
+                form = across @ gram
             total = max(float(np.trace(form)), 1e-300)
             self._known[step] = weight, total, max(1.0, total**2 / max(float((form * form.T).sum()), 1e-300))
         return self._known[step]
