@@ -1,7 +1,7 @@
 """What the claims of a run show, and how often they err: planted answers to the cases that the product makes.
 
 The cases come once from the product's own pipeline; answers are drawn by `planted_answers` and judged by
-`auditor.measure.families.claims`. `shown` measures all settings and prints the table.
+`auditor.measure.findings.claims`. `shown` measures all settings and prints the table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from auditor.core.plan import UNTIL_WORDINGS, Plan
 from auditor.core.record.measured import Claim
 from auditor.measure.claims import Question
 from auditor.measure.contrasts import Versions
-from auditor.measure.families import claims
+from auditor.measure.findings import claims
 from auditor.measure.intervals import clopper_pearson
 from auditor.measure.power import shift, spread
 from auditor.run.preparation import prepare

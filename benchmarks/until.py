@@ -22,10 +22,9 @@ from auditor.core.plan import Plan
 from auditor.core.record.base import PositiveControl
 from auditor.core.record.measured import Claim
 from auditor.core.types import Answer, Case, Check
-from auditor.measure.claims import Question, decide
+from auditor.measure.claims import Question, decide, net
 from auditor.measure.contrasts import Versions
-from auditor.measure.families import net
-from auditor.measure.p_values import Look
+from auditor.measure.intervals import Look
 from auditor.measure.power import shift, spread
 from auditor.run.audit import run_sync
 from auditor.run.loop import source

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from auditor.measure.intervals import sign_flip
 from auditor.measure.observations import Bools, Floats
-from auditor.measure.p_values import sign_flip
 
 FOLDS = 5
 FLIPS = 999

@@ -15,11 +15,10 @@ from auditor.contrib.classifier_test import Bag, Classified, Pair, classify
 from auditor.core.record.measured import Claim
 from auditor.core.shown import plural
 from auditor.core.types import Answer
-from auditor.measure.claims import Question, Tested, decide
+from auditor.measure.claims import Question, Tested, decide, net
 from auditor.measure.contrasts import Versions
-from auditor.measure.families import net
+from auditor.measure.intervals import holm
 from auditor.measure.observations import STATUS, Arm, Columns, Observations
-from auditor.measure.p_values import holm
 from auditor.perturb import dictionaries
 from auditor.tasks import text_oracle as wording
 from auditor.tasks.phrases import is_refusal, normalise

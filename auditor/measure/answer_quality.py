@@ -1,4 +1,6 @@
-"""What must be known of a model's answers before any figure about groups: could a change show, and are they right.
+"""What must be known of a model's answers before any figure about groups.
+
+Could a change show, are they right, and is the model still what it was within one run.
 
 Nothing here selects texts: a seed enters whether the model gets it right or wrong. Originals without an answer that
 parses are left out and counted.
@@ -8,18 +10,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Literal
 
 import numpy as np
 from msgspec.structs import replace
 
-from auditor.core.record.base import PositiveControl
+from auditor.core.record.base import PositiveControl, Shift
 from auditor.core.record.measured import Caution, Gold
 from auditor.core.types import Answer, Estimate
-from auditor.measure.intervals import clopper_pearson, mean_interval
-from auditor.measure.observations import STATUSES, Arm, Bools, Observations, score_in
+from auditor.measure.intervals import RESAMPLES, clopper_pearson, mean_interval
+from auditor.measure.observations import STATUSES, Arm, Bools, Floats, Ints, Observations, score_in
 from auditor.measure.rates import edited, share, tabulate
 
 ONE_LABEL = 0.95  # share of answers that are alike from which on a report warns
@@ -29,6 +31,8 @@ SEEN = 0.75  # share of the pairs of a control that must be answered differently
 DIGITS = 2  # of a score: smaller differences are none
 NAMED = 60  # characters of an answer that is named; longer ones are texts
 SHOWN = 5  # labels that could not be mapped, as examples
+# A shift puts a warning over the whole report: seldom without cause; of all looks and figures together.
+SHIFT_ALPHA = 0.01
 
 Value = str | tuple[str, ...]
 
@@ -205,3 +209,46 @@ def _mean(answers: Sequence[Answer], score_of: str | None) -> float:
     """Return the mean score of the replicates of one text; NaN where one of them that could be read has none."""
     scores = [score_in(a, score_of) for a in answers if a.status == "ok"]
     return fmean(scores) if scores else math.nan
+
+
+# -- prompts that are asked again -------------------------------------------------------------------------------------
+
+
+def shift(
+    prompts: Sequence[Sequence[Sequence[Hashable]]], *, rng: np.random.Generator, resamples: int = RESAMPLES
+) -> Shift | None:
+    """Test whether the answers to each prompt have one distribution at all times; None where none has two times.
+
+    They are shuffled within the prompt; the statistic is the sum over prompts, times and answers of count² / answers
+    at that time.
+    """
+    observed, null = 0.0, np.zeros(resamples)
+    used = answers = differing = 0
+    for times in prompts:
+        arms = [arm for arm in times if len(arm)]
+        if len(arms) < 2:
+            continue
+        used += 1
+        codes: dict[Hashable, int] = {}
+        flat = np.array([codes.setdefault(x, len(codes)) for arm in arms for x in arm])
+        answers += len(flat)
+        if len(codes) < 2:
+            continue
+        sizes = np.array([len(arm) for arm in arms])
+        observed += float(_spread(flat[None], sizes, len(codes))[0])
+        shuffled = rng.permuted(np.broadcast_to(flat, (resamples, len(flat))), axis=1)
+        null += _spread(shuffled, sizes, len(codes))
+        usual = {max(set(arm), key=lambda x: (list(arm).count(x), str(x))) for arm in arms}
+        differing += len(usual) > 1
+    if not used:
+        return None
+    p = (1 + int(np.count_nonzero(null >= observed - 1e-9))) / (1 + resamples)
+    return Shift(p_value=p, prompts=used, answers=answers, differing=differing, shifted=p < SHIFT_ALPHA)
+
+
+def _spread(codes: Ints, sizes: Ints, labels: int) -> Floats:
+    """Statistic of one prompt for each row of ``codes``, shape (rows, answers)."""
+    one_hot = codes[..., None] == np.arange(labels)
+    counts = np.add.reduceat(one_hot, np.cumsum(sizes) - sizes, axis=1, dtype=np.int64)
+    out: Floats = (counts**2 / sizes.astype(float)[:, None]).sum(axis=(1, 2))
+    return out

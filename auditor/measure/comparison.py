@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 from auditor.core import waivers
 from auditor.core.record import RunRecord
 from auditor.core.types import Finding
-from auditor.measure.intervals import difference_of_rates
+from auditor.measure.intervals import difference_of_rates, fine_enough, holm, resamples_for, sign_flip
 from auditor.measure.observations import Arm, Ints, Observations, Place
-from auditor.measure.p_values import fine_enough, holm, resamples_for, sign_flip
 from auditor.measure.rates import VIOLATION
 
 ALPHA = 0.05

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from auditor.measure.effects import MOST_ROWS, Adjustment, Edits, Seen, Words, within
-from auditor.measure.linear import Design
+from auditor.measure.linear import MOST_ROWS, Adjustment, Design, Edits, Seen, Words, within
 from auditor.measure.observations import (
     SILENT,
     STATUS,

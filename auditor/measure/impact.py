@@ -2,27 +2,38 @@
 
 Pure functions on counts. A count ``x of n`` is people selected (or scoring above the median) of people
 assessed; rates and ratios are `fractions.Fraction`, so that nothing is decided on a rounded figure.
+Intervals and tests compare ``x`` of ``n`` people with the reference, ``x0`` of ``n0``.
 
 References
 ----------
 6 RCNY 5-300 to 5-304 (New York City, automated employment decision tools); 29 CFR 1607.4(D) (four-fifths rule
 of thumb); 44 FR 11996 (1979), questions 18 to 27 (one person more or less).
+
+A. Donner, G. Y. Zou, Closed-form confidence intervals for functions of the normal mean and standard deviation,
+Statistical Methods in Medical Research 21 (2012): limits of a ratio from the limits of its parts (MOVER-R).
+C. J. Clopper, E. S. Pearson, The use of confidence or fiducial limits, Biometrika 26 (1934). J. C. Hsu, Constrained
+simultaneous confidence intervals for multiple comparisons with the best, Annals of Statistics 12 (1984).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from auditor.measure import ratio_interval as ratios
-from auditor.measure.p_values import holm
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.measure.intervals import LEVEL, holm
 
 FOUR_FIFTHS = Fraction(4, 5)
 STEADY = 30  # people that a reference has at least, besides 2 % of the table, for ratios to rest on it
 REFERENCE, EMPTY = "the reference itself", "nobody in this category"
 ZERO_REFERENCE = "not computable: the rate of the reference is 0"
 NO_REFERENCE = "not computable: no category holds anybody"
+METHOD = "MOVER-R of Clopper–Pearson limits, to the best of all categories (Hsu, Bonferroni)"
+METHOD_ONE_PER_RUN = "Clopper–Pearson on the sum of two, to the best of all categories (Hsu, Bonferroni)"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -187,7 +198,7 @@ def table(
     beyond = top if top and higher and top.category in excluded else None
     steady = highest([c for c in kept if not few(c)]) if reference and few(reference) else None
     people = [c for c in kept if c.n]
-    limits = ratios.to_best([(c.x, c.n) for c in people], one_per_run=one_per_run)
+    limits = to_best([(c.x, c.n) for c in people], one_per_run=one_per_run)
     intervals = {c.category: limit for c, limit in zip(people, limits, strict=True)}
     rows = []
     for count in counts:
@@ -209,8 +220,8 @@ def table(
                 ratio_to_steady=impact_ratio(count, steady) if steady and ratio is not None else None,
                 below_four_fifths=None if ratio is None else limit is not None and limit[1] < FOUR_FIFTHS,
                 one_person_flip=one_person_flip(kept, count.category, against.category) if against else None,
-                p=ratios.exact_test(*pair, one_per_run=one_per_run) if pair else None,
-                z=ratios.z_score(*pair) if pair and not one_per_run else None,
+                p=exact_test(*pair, one_per_run=one_per_run) if pair else None,
+                z=z_score(*pair) if pair and not one_per_run else None,
             )
         )
     rows = [replace(row, p_holm=p) for row, p in zip(rows, holm([row.p for row in rows]), strict=True)]
@@ -221,8 +232,8 @@ def table(
         reference=reference.category if reference else None,
         excluded_reference=beyond.category if beyond else None,
         steady_reference=steady.category if steady else None,
-        omnibus_p=ratios.omnibus([(c.x, c.n) for c in counts if c.n], one_per_run=one_per_run),
-        interval_method=ratios.METHOD_ONE_PER_RUN if one_per_run else ratios.METHOD,
+        omnibus_p=omnibus([(c.x, c.n) for c in counts if c.n], one_per_run=one_per_run),
+        interval_method=METHOD_ONE_PER_RUN if one_per_run else METHOD,
     )
 
 
@@ -235,3 +246,80 @@ def _why_none(count: Count, reference: Count | None, justification: str | None) 
     if not count.n:
         return EMPTY
     return ZERO_REFERENCE if not reference.x else REFERENCE if count is reference else ""
+
+
+# -- intervals and tests ----------------------------------------------------------------------------------------------
+
+
+def to_best(counts: Sequence[tuple[int, int]], *, one_per_run: bool = False) -> list[tuple[float, float] | None]:
+    """Return the interval of each category's rate over the highest true rate, at `LEVEL` each, of counts (x, n).
+
+    The data name a best category, and chance helps it there. So no category is taken as given. The ratio to the best
+    rate is at most the ratio to any rate: the upper limit is the lowest one against each other category, at a level
+    shared among them (Bonferroni). One category is truly the best: the lower limit is the lowest one against each. The
+    limits of single rates are exact, so few people give a wide interval.
+    """
+    if len(counts) < 2:
+        return [None] * len(counts)
+    x, n = np.array(counts, dtype=float).T
+    limits, tail = _upper_one_per_run if one_per_run else _upper, (1 - LEVEL) / 2
+    upper, back = limits(x, n, tail / (len(counts) - 1)), limits(x, n, tail)
+    np.fill_diagonal(upper, np.inf)
+    np.fill_diagonal(back, 1.0)
+    high, low = upper.min(axis=1), 1 / back.max(axis=0)  # the lowest ratio is one over the highest the other way round
+    return [(float(a), float(b)) if math.isfinite(b) else None for a, b in zip(low, high, strict=True)]
+
+
+def _upper(x: NDArray[np.float64], n: NDArray[np.float64], tail: float) -> NDArray[np.float64]:
+    """Upper limits of the rates (rows) over each other (columns); inf where the other may be 0."""
+    from scipy.stats import beta
+
+    rate = x / n
+    most = np.where(x < n, beta.isf(tail, x + 1, np.maximum(n - x, 1)), 1.0)[:, None]
+    least = np.where(x > 0, beta.ppf(tail, np.maximum(x, 1), n - x + 1), 0.0)
+    own, other, below = rate[:, None], rate[None, :], (least * (2 * rate - least))[None, :]
+    root = np.sqrt(np.maximum((own * other) ** 2 - most * (2 * own - most) * below, 0.0))
+    limits = np.full((len(x), len(x)), np.inf)
+    np.divide(own * other + root, below, out=limits, where=below > 0)
+    return limits
+
+
+def _upper_one_per_run(x: NDArray[np.float64], n: NDArray[np.float64], tail: float) -> NDArray[np.float64]:
+    """`_upper` for first places: the share that one of two categories has of their sum."""
+    from scipy.stats import beta
+
+    share = beta.isf(tail, x[:, None] + 1, np.maximum(x, 1)[None, :])
+    limits: NDArray[np.float64] = np.where(x[None, :] > 0, share / (1 - share) * n[None, :] / n[:, None], np.inf)
+    return limits
+
+
+def exact_test(x: int, n: int, x0: int, n0: int, *, one_per_run: bool = False) -> float:
+    """Two-sided exact p value of equal rates: Fisher's test, or with ``one_per_run`` the binomial test."""
+    if one_per_run:
+        from scipy.stats import binomtest
+
+        return float(binomtest(x, x + x0, n / (n + n0)).pvalue) if x + x0 else 1.0
+    from scipy.stats import fisher_exact
+
+    return min(1.0, float(fisher_exact([[x, n - x], [x0, n0 - x0]]).pvalue))
+
+
+def z_score(x: int, n: int, x0: int, n0: int) -> float | None:
+    """Difference of the rates in pooled standard deviations; None where everybody or nobody is selected."""
+    pooled = (x + x0) / (n + n0)
+    variance = pooled * (1 - pooled) * (1 / n + 1 / n0)
+    return (x / n - x0 / n0) / math.sqrt(variance) if variance > 0 else None
+
+
+def omnibus(counts: Sequence[tuple[int, int]], *, one_per_run: bool = False) -> float | None:
+    """Chi-square p value of equal rates in all categories (x of n each); None where there is no spread."""
+    selected, total = sum(x for x, _ in counts), sum(n for _, n in counts)
+    if len(counts) < 2 or selected in (0, total):
+        return None
+    if one_per_run:
+        from scipy.stats import chisquare
+
+        return float(chisquare([x for x, _ in counts], [selected * n / total for _, n in counts]).pvalue)
+    from scipy.stats import chi2_contingency
+
+    return float(chi2_contingency([[x for x, _ in counts], [n - x for x, n in counts]])[1])

@@ -25,8 +25,7 @@ from auditor.core.record.measured import Claim
 from auditor.core.types import Case, Check, Variant, Verdict
 from auditor.measure.claims import MIN_TEXTS, Pair, Question, Tested, filled, pairs, rare, scales
 from auditor.measure.contrasts import Moves, outcome_means
-from auditor.measure.effects import MOST_ROWS, NO_WORDS, Adjustment, Words
-from auditor.measure.linear import Design, Rows, fit
+from auditor.measure.linear import MOST_ROWS, NO_WORDS, Adjustment, Design, Rows, Words, fit
 from auditor.measure.observations import Arm, Bools, Columns, Floats, Ints, Observations, Shape
 
 if TYPE_CHECKING:

@@ -19,12 +19,10 @@ import numpy as np
 from auditor.core.record.measured import Claim
 from auditor.core.types import Answer
 from auditor.measure import interactions
-from auditor.measure.claims import MIN_TEXTS, Question, Tested, decide, scales
+from auditor.measure.claims import MIN_TEXTS, Question, Tested, decide, differing, net, scales
 from auditor.measure.contrasts import Versions, outcome_means
-from auditor.measure.families import differing, net
-from auditor.measure.intervals import mean_interval
+from auditor.measure.intervals import holm, mean_interval, sign_flip
 from auditor.measure.observations import STATUS, Arm, Bools, Columns, Floats, Observations
-from auditor.measure.p_values import holm, sign_flip
 
 UNMITIGATED = "unmitigated"
 ALPHA = 0.05

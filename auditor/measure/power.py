@@ -29,8 +29,7 @@ from auditor.measure.claims import (
     with_omnibus,
 )
 from auditor.measure.contrasts import Contrast, Versions, word_moves
-from auditor.measure.effects import Adjustment, Unidentified
-from auditor.measure.linear import Design, Rows, fit
+from auditor.measure.linear import Adjustment, Design, Rows, Unidentified, fit
 from auditor.measure.observations import Arm, Codes, Floats, Observations, Shape, attributes_of
 
 DRAWS = 200

@@ -25,7 +25,7 @@ from auditor.core.record.measured import Claim
 from auditor.core.shared_plan import EVERY
 from auditor.core.types import Answer, Case, Check, Message, Progress, Prompt, Request, Variant
 from auditor.measure import findings, impact
-from auditor.measure.families import claims
+from auditor.measure.findings import claims
 from auditor.measure.observations import Observations, shape_of
 from auditor.models.budget import BOOK
 from auditor.run.audit import plan_record, recalled, require_same_inputs, run_sync

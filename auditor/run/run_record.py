@@ -12,8 +12,8 @@ from auditor.core.record.base import Unread
 from auditor.core.record.measured import Claim
 from auditor.core.types import Diagnosis, Estimate, Finding
 from auditor.measure import answer_quality, findings, rates
-from auditor.measure.families import claims as all_claims
-from auditor.measure.hidden import Settings, hidden_variants, interactions
+from auditor.measure.findings import Settings, hidden_variants, interactions
+from auditor.measure.findings import claims as all_claims
 from auditor.measure.observations import Place, attributes_of
 from auditor.report import run_checks as sentences
 from auditor.run import free, freeze
@@ -157,7 +157,7 @@ def _canary(loop: Loop, tally: Tally) -> object:
     """Whether the first prompts were answered alike at the start, in the middle and at the end."""
     import numpy as np
 
-    from auditor.measure.drift import shift
+    from auditor.measure.answer_quality import shift
 
     if tally.model.deterministic:
         return _none("the model is declared deterministic")

@@ -46,7 +46,7 @@ from auditor.measure.comparison import Side
 from auditor.measure.interactions import smaller
 from auditor.measure.observations import Arm, Observations, Shape, place_of, shape_of
 from auditor.measure.rates import VIOLATION
-from auditor.measure.text_metrics import Measured, Metrics
+from auditor.measure.text_pairs import Measured, Metrics
 from auditor.models.attempts import unanswered
 from auditor.perturb.dictionaries import Dictionary
 from auditor.run.preparation import Parts, formats_for, prompt_of

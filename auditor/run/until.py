@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from auditor.core.record.measured import Claim
 from auditor.core.types import DECIDED, NEUTRAL, Answer, Case, Check, Edit, Prompt, Variant, is_beside, is_wording
 from auditor.measure.claims import MIN_TEXTS, Question
-from auditor.measure.families import claims
+from auditor.measure.findings import claims
+from auditor.measure.intervals import LOOKS, Look, nominal, spent
 from auditor.measure.observations import attributes_of
-from auditor.measure.p_values import LOOKS, Look, nominal, spent
 
 if TYPE_CHECKING:
     from auditor.core.plan import Plan

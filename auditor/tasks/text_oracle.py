@@ -15,7 +15,7 @@ from typing import Any
 
 from auditor.core.protocols import Oracle
 from auditor.core.types import Answer, Case, Edit, Outcome, Variant, Verdict
-from auditor.measure.text_metrics import Measured, splits
+from auditor.measure.text_pairs import Measured, splits
 from auditor.tasks.oracles import Judged, verdicts
 from auditor.text.english import plural_of, word_list
 

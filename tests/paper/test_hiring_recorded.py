@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from auditor.contrib.imports import answer_files, mapping, observe
-from auditor.measure.families import claims
+from auditor.measure.findings import claims
 from auditor.measure.impact import Count, table
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,7 +16,7 @@ import pytest
 from auditor.contrib.imports import answer_files, mapping, observe
 from auditor.contrib.imports.observe import Imported
 from auditor.core.record.measured import Claim
-from auditor.measure.families import claims
+from auditor.measure.findings import claims
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data"

@@ -22,7 +22,7 @@ from auditor.core.record.measured import Claim
 from auditor.core.types import Answer
 from auditor.measure.claims import Question
 from auditor.measure.contrasts import outcome_means, score
-from auditor.measure.families import claims
+from auditor.measure.findings import claims
 from auditor.measure.linear import Design, Rows, fit
 from auditor.measure.observations import Arm, Observations, Shape
 

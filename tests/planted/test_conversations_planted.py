@@ -21,7 +21,7 @@ from auditor.core import talk
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Case, Check, Request, SourceText
-from auditor.measure.families import claims
+from auditor.measure.findings import claims
 from auditor.run.dryrun import cases_of
 from auditor.run.loop import Loop
 from auditor.run.preparation import prepare

@@ -19,7 +19,7 @@ from auditor.core.types import Request
 from auditor.measure import text_pairs
 from auditor.measure.findings import SCORE
 from auditor.measure.observations import Observations
-from auditor.measure.text_metrics import About, Metrics, Pair
+from auditor.measure.text_pairs import About, Metrics, Pair
 from auditor.report.html import HtmlReport
 from auditor.tasks.text_oracle import GenerationOracle, Side
 from tests.asking import workers

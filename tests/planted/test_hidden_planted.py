@@ -12,7 +12,7 @@ from judged import edit
 
 from auditor.contrib.hinter.measures import measures, mutants
 from auditor.core.types import Answer, Case, Check, Variant, Verdict
-from auditor.measure.hidden import hidden_by_chance
+from auditor.measure.findings import hidden_by_chance
 from auditor.measure.interactions import mark_hidden
 from auditor.measure.observations import Observations
 from auditor.measure.rates import estimates, noise_floor

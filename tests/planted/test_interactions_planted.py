@@ -14,9 +14,7 @@ from judged import edit
 from auditor.core.types import Answer, Edit, Finding, Verdict
 from auditor.measure import interactions as family
 from auditor.measure.claims import Question, decide
-from auditor.measure.families import claims
-from auditor.measure.findings import of_claims
-from auditor.measure.hidden import Settings, hidden_findings, interactions
+from auditor.measure.findings import Settings, claims, hidden_findings, interactions, of_claims
 from auditor.measure.interactions import joints
 from auditor.measure.observations import Observations
 

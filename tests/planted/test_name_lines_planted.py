@@ -18,7 +18,7 @@ from auditor.core.plan import Plan
 from auditor.core.record.measured import Claim
 from auditor.measure.claims import Question
 from auditor.measure.contrasts import Versions
-from auditor.measure.families import claims
+from auditor.measure.findings import claims
 from auditor.measure.power import shift, spread
 from auditor.perturb.name_lines import END, full_names
 from auditor.run.preparation import prepare

@@ -14,7 +14,7 @@ from planted_answers import Effects, Simulated
 from scipy.stats import binom
 
 from auditor.measure.contrasts import Versions
-from auditor.measure.families import claims
+from auditor.measure.findings import claims
 from auditor.measure.power import reach, shift, spread
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 from until import BUDGET, Ended, Setting, run
 
-from auditor.measure.p_values import LOOKS
+from auditor.measure.intervals import LOOKS
 
 pytestmark = pytest.mark.slow
 RUNS = 60  # an error of 20 % is still seen in 7 of 8 such tests

@@ -13,7 +13,7 @@ from auditor.contrib.imports.answer_files import Source, Table
 from auditor.contrib.imports.observe import Imported
 from auditor.core.errors import DataFileError
 from auditor.core.record.measured import Claim
-from auditor.measure.families import claims
+from auditor.measure.findings import claims
 
 Line = dict[str, str]
 TEXTS = 7

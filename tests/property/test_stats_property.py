@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.measure.intervals import clopper_pearson, korn_graubard, mean_share
-from auditor.measure.p_values import benjamini_hochberg, holm
+from auditor.measure.intervals import benjamini_hochberg, clopper_pearson, holm, korn_graubard, mean_share
 
 seeds = st.lists(
     st.integers(1, 12).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=1, max_size=40

@@ -13,9 +13,9 @@ from auditor.core.record import read
 from auditor.core.record.measured import Claim
 from auditor.core.types import Answer, Progress, SourceText
 from auditor.measure.claims import Question
-from auditor.measure.families import claims
+from auditor.measure.findings import claims
+from auditor.measure.intervals import holm_in_blocks
 from auditor.measure.observations import Observations
-from auditor.measure.p_values import holm_in_blocks
 from auditor.report.claimed import not_tested
 from auditor.run.dryrun import planned
 from auditor.testing.planted import Planted

@@ -11,7 +11,7 @@ from auditor import audit
 from auditor.core import errors, explain, types
 from auditor.core.errors import CallError
 from auditor.core.protocols import CHECKS
-from auditor.measure import comparison, findings, hidden
+from auditor.measure import comparison, findings
 from auditor.store.folder import RunFolder
 
 LITERALS = {
@@ -25,7 +25,7 @@ LITERALS = {
     "claim", "hidden", "violation", "complete", "partial", "mixed", "active", "expired", "unmatched",
 }  # fmt: skip
 CODES = {
-    findings.ATOMIC, findings.JOINT, hidden.HIDDEN, *findings.CODES.values(), findings.SCORE, "tabular-finds",
+    findings.ATOMIC, findings.JOINT, findings.HIDDEN, *findings.CODES.values(), findings.SCORE, "tabular-finds",
 }  # fmt: skip
 SCORES = {"causal", "group", "apparent_causal", "apparent_group", "discriminatory_share"}
 CALLS = {c.code for c in vars(errors).values() if isinstance(c, type) and issubclass(c, CallError)}

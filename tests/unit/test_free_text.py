@@ -15,7 +15,7 @@ from judged import edit
 from auditor.core.plan import Plan
 from auditor.core.types import Answer, Case, Edit, Variant
 from auditor.measure import text_pairs
-from auditor.measure.text_metrics import About, Pair
+from auditor.measure.text_pairs import About, Pair
 from auditor.models.budget import Budget
 from auditor.models.client import Client
 from auditor.models.pair_judge import PairJudge, both, embedder

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from auditor.measure import impact, ratio_interval
+from auditor.measure import impact
 
 
 def c(category: str, x: int, n: int) -> impact.Count:
@@ -47,27 +47,27 @@ def test_two_large_categories_have_the_score_interval_of_a_library(pair: tuple[i
     from statsmodels.stats.proportion import confint_proportions_2indep
 
     x, n, x0, n0 = pair
-    found = ratio_interval.to_best([(x, n), (x0, n0)])[0]
+    found = impact.to_best([(x, n), (x0, n0)])[0]
     expected = confint_proportions_2indep(x, n, x0, n0, compare="ratio", method="score", correction=False)
     assert found == pytest.approx(expected, rel=0.005)
 
 
 def test_more_categories_widen_the_interval_and_one_person_decides_little() -> None:
     without = [[(0, 5), (0, 7)], [(3, 5), (0, 7)], [(3, 5)]]  # nobody elsewhere was selected
-    assert [ratio_interval.to_best(counts)[0] for counts in without] == [None] * 3
-    two, three = (ratio_interval.to_best([(6, 42), (90, 200), (90, 200)][:k])[0] for k in (2, 3))
+    assert [impact.to_best(counts)[0] for counts in without] == [None] * 3
+    two, three = (impact.to_best([(6, 42), (90, 200), (90, 200)][:k])[0] for k in (2, 3))
     assert three[0] == two[0]
     assert three[1] > two[1]
-    one = ratio_interval.to_best([(20, 100), (1, 1)])[0]
+    one = impact.to_best([(20, 100), (1, 1)])[0]
     assert one[1] > 1  # the one person may have had luck
 
 
 def test_first_places_condition_on_both() -> None:
-    found = ratio_interval.to_best([(106, 1000), (181, 1000)], one_per_run=True)[0]
+    found = impact.to_best([(106, 1000), (181, 1000)], one_per_run=True)[0]
     assert found == pytest.approx((0.457, 0.748), abs=0.001)
-    assert ratio_interval.exact_test(1, 4, 1, 4, one_per_run=True) == 1.0
-    assert ratio_interval.exact_test(0, 4, 0, 4, one_per_run=True) == 1.0
-    assert ratio_interval.z_score(3, 3, 5, 5) is None
+    assert impact.exact_test(1, 4, 1, 4, one_per_run=True) == 1.0
+    assert impact.exact_test(0, 4, 0, 4, one_per_run=True) == 1.0
+    assert impact.z_score(3, 3, 5, 5) is None
 
 
 def test_a_reference_of_few_people_is_not_trusted() -> None:
@@ -82,7 +82,7 @@ def test_a_reference_of_few_people_is_not_trusted() -> None:
 
 
 def test_omnibus() -> None:
-    assert ratio_interval.omnibus([(1, 2)]) is None
-    assert ratio_interval.omnibus([(0, 2), (0, 3)]) is None
-    assert ratio_interval.omnibus([(50, 100), (50, 100)]) == pytest.approx(1.0)
-    assert ratio_interval.omnibus([(500, 1000), (500, 1000)], one_per_run=True) == pytest.approx(1.0)
+    assert impact.omnibus([(1, 2)]) is None
+    assert impact.omnibus([(0, 2), (0, 3)]) is None
+    assert impact.omnibus([(50, 100), (50, 100)]) == pytest.approx(1.0)
+    assert impact.omnibus([(500, 1000), (500, 1000)], one_per_run=True) == pytest.approx(1.0)

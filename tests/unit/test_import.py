@@ -19,7 +19,7 @@ from auditor.contrib.imports.mapping import Roles
 from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError, UnknownValue
 from auditor.core.record.measured import Claim
-from auditor.measure.families import claims
+from auditor.measure.findings import claims
 from auditor.run.audit import load
 from tests.asking import csv_file, json_lines
 

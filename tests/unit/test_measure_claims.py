@@ -17,7 +17,7 @@ from auditor.core.record.measured import Claim
 from auditor.core.types import Answer, Case, Edit, SourceText, Variant
 from auditor.measure import mitigation
 from auditor.measure.claims import Question, pairs
-from auditor.measure.families import claims
+from auditor.measure.findings import claims
 from auditor.measure.observations import Observations
 from auditor.perturb.dictionaries import load as dictionary
 from auditor.perturb.mutation import MutationSuite

@@ -17,8 +17,7 @@ from auditor.core.record.measured import Claim
 from auditor.core.types import Answer, Interaction, Verdict
 from auditor.measure import claims as verdicts
 from auditor.measure.claims import Question
-from auditor.measure.findings import ATOMIC, findings
-from auditor.measure.hidden import Settings
+from auditor.measure.findings import ATOMIC, Settings, findings
 from auditor.measure.intervals import mean_share
 from auditor.measure.linear import Design, Estimated, Fit, Rows
 from auditor.measure.observations import Arm, Observations, Shape

@@ -11,19 +11,23 @@ from scipy.stats import beta, binomtest
 from scipy.stats import t as student
 
 from auditor.measure import text_pairs
-from auditor.measure.drift import shift
-from auditor.measure.hidden import hidden_by_chance
+from auditor.measure.answer_quality import shift
+from auditor.measure.findings import hidden_by_chance
 from auditor.measure.intervals import (
+    benjamini_hochberg,
     clopper_pearson,
     confidence_sequence,
     difference_of_rates,
     effective_size,
+    fine_enough,
+    holm,
     korn_graubard,
     mean_interval,
     mean_share,
+    resamples_for,
+    sign_flip,
 )
-from auditor.measure.p_values import benjamini_hochberg, fine_enough, holm, resamples_for, sign_flip
-from auditor.measure.text_metrics import About, Pair
+from auditor.measure.text_pairs import About, Pair
 
 
 def test_intervals_of_seeds_by_hand_with_a_note_where_they_are_approximate() -> None:

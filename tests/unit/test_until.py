@@ -13,8 +13,8 @@ from auditor import Result, audit
 from auditor.core.errors import ConfigError
 from auditor.core.plan import UNTIL_WORDINGS, Plan, resolve
 from auditor.core.types import Progress
+from auditor.measure.intervals import LOOKS, Look, nominal, overall
 from auditor.measure.observations import Arm
-from auditor.measure.p_values import LOOKS, Look, nominal, overall
 from auditor.run.audit import replay, resume
 from auditor.run.dryrun import Ahead
 from auditor.run.preparation import prepare

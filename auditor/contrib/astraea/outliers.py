@@ -22,9 +22,8 @@ import numpy as np
 
 from auditor.core.record.measured import Token, TokenFamily, Tokens
 from auditor.core.types import Case, Verdict
-from auditor.measure.intervals import clopper_pearson
+from auditor.measure.intervals import benjamini_hochberg, clopper_pearson
 from auditor.measure.observations import Arm, Observations, Place, Shape
-from auditor.measure.p_values import benjamini_hochberg
 from auditor.measure.rates import MIN_UNITS, MIN_VALUES, tabulate
 from auditor.perturb.grammar.cases import GrammarSuite
 from auditor.perturb.grammar.draw import base_weights

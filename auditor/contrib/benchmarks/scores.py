@@ -12,9 +12,8 @@ import msgspec
 import numpy as np
 
 from auditor.contrib.benchmarks.items import AMBIGUOUS, ANTI, ANTISTEREO, CLEAR, PREFERENCE, PRO, RELATED, STEREO, Item
-from auditor.measure.intervals import LEVEL, korn_graubard, t_quantile
+from auditor.measure.intervals import LEVEL, holm, korn_graubard, t_quantile
 from auditor.measure.observations import Floats
-from auditor.measure.p_values import holm
 
 ALL = "all"
 

@@ -17,7 +17,7 @@ from auditor.core.record.measured import Caution, Claim
 from auditor.core.shown import plural, verb
 from auditor.measure import findings
 from auditor.measure.answer_quality import cautions
-from auditor.measure.families import claims
+from auditor.measure.findings import claims
 from auditor.perturb import dictionaries
 from auditor.report import build, html
 from auditor.store.folder import REPORT, RunFolder
