@@ -37,14 +37,14 @@ from literal_aequitas import Outcome, aequitas, released
 from numpy.typing import NDArray
 from surrogate import Surrogate, fault_count
 
-from auditor.tables import method_options, themis
+from auditor.tables import tabular_plan, themis
 from auditor.tables.aequitas import run as run_aequitas
 from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.method_options import AequitasOptions, OptionSet, SgOptions
 from auditor.tables.row_schema import Schema, case_keys, uniform
 from auditor.tables.sg import PHASES, Search
 from auditor.tables.sg import run as run_sg
+from auditor.tables.tabular_plan import AequitasOptions, OptionSet, SgOptions
 
 Codes = NDArray[np.int32]
 FILES = {"census": "adult/census_coded.csv.gz", "credit": "german/credit_sample_adf.csv"}
@@ -319,13 +319,11 @@ def themis_rows(what: Subject, sizes: Sizes) -> Iterator[Row]:
     """Return rows a second next to the bare predict (medians of three)."""
     cases = sizes.cases
     rows = what.schema.decode(uniform(what.schema, 2 * cases, np.random.default_rng(1)))
-    method_options.LEAST = cases
+    tabular_plan.LEAST = cases
     ours, bare = [], []
     for run in range(3):
         start = time.process_time()
-        result = themis.run(
-            what.evaluator(), method_options.ThemisOptions(max_samples=cases), np.random.default_rng(run)
-        )
+        result = themis.run(what.evaluator(), tabular_plan.ThemisOptions(max_samples=cases), np.random.default_rng(run))
         middle = time.process_time()
         for at in range(0, len(rows), 65536):
             what.model.predict(rows[at : at + 65536])

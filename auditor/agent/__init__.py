@@ -23,8 +23,7 @@ from auditor.agent.goal import Goal, parse
 from auditor.agent.goal import read as read_goal
 from auditor.agent.rules import Rules
 from auditor.agent.session import TEXTS, Changed, Session
-from auditor.agent.settings import Settings
-from auditor.agent.values import Record, plain
+from auditor.agent.values import Record, Settings, plain
 from auditor.core.errors import ConfigError, UserError
 from auditor.core.protocols import Observer
 from auditor.core.shown import plural

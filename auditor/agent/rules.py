@@ -13,8 +13,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from auditor.agent import figures as measured
-from auditor.agent import texts
-from auditor.agent.session import Changed, Session, declared
+from auditor.agent.session import Changed, Session, declared, scan
 from auditor.agent.values import Entry, Request, Row
 from auditor.core.errors import ConfigError, UserError
 from auditor.core.shown import plural, verb
@@ -119,7 +118,7 @@ class Rules:
                 )
             session.step("look", "the task brings no texts: cases come from its grammar")
             return generated
-        usable = texts.scan(session.plan(plain), session.pool)
+        usable = scan(session.plan(plain), session.pool)
         joint = sum(usable.values())
         figures = {"texts": have, "usable": len(usable)}
         if goal.attributes is None or len(goal.attributes) > 1:

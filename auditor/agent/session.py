@@ -5,22 +5,21 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
+from random import Random
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from auditor import models
+from auditor import models, tasks
 from auditor.agent import figures as measured
-from auditor.agent import texts
-from auditor.agent.settings import Settings
-from auditor.agent.values import Entry, Fixed, Left, Options, Record, Refused, Request, Spent, Texts, plain
-from auditor.core.errors import ConfigError, RunFolderError, UserError
+from auditor.agent.values import Entry, Fixed, Left, Options, Record, Refused, Request, Settings, Spent, Texts, plain
+from auditor.core.errors import ConfigError, DataFileError, RunFolderError, UserError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
 from auditor.core.record import read as read_record
@@ -46,6 +45,7 @@ GONE = "the client went away"
 INTERRUPTED = "Interrupted."  # what a run record says that Ctrl-C ended
 OF_TEXTS = ("columns", "limit")  # the session reads them, once
 Step = dict[str, Any]  # kind, reason, and figures by name
+ROUND = 64
 
 
 class Changed(RunFolderError):
@@ -161,8 +161,8 @@ class Session:
         self.task, self.record = settings.task, settings.record
         self.runs: list[Entry] = []
         self.finished: str | None = None
-        source, seeds = texts.read(settings, self.task)
-        record, self.pool = self.record, texts.Pool(seeds, self.record.seed)
+        source, seeds = _texts(settings, self.task)
+        record, self.pool = self.record, Pool(seeds, self.record.seed)
         record.texts = Texts(source=source, n=len(self.pool.seeds), sha256=digest([s.text for s in self.pool.seeds]))
         start = _start(plain(record))
         self._before = None if path is None else _unchanged(path, record)
@@ -444,3 +444,69 @@ def _counted(entry: Entry, parts: Parts) -> Iterator[None]:
         costly = [m for m in parts.models if m.costs == "tokens"]
         known = all(map(parts.budget.priced, costly))
         entry.priced = "free" if not costly else "known" if known else "unknown"
+
+
+# -- the texts: which name the people in question, and which no run has asked yet -----------------------------
+
+
+class Pool:
+    """Texts in an order that depends on their wording and the session's seed alone; equal texts count once."""
+
+    def __init__(self, seeds: Iterable[SourceText], seed: int) -> None:
+        first: dict[str, SourceText] = {}
+        for one in seeds:
+            first.setdefault(one.text, one)
+        self.seeds = sorted(first.values(), key=lambda s: digest([seed, s.text]))
+        self._used: set[str] = set()
+
+    @property
+    def left(self) -> int:
+        """Return how many texts no run has asked."""
+        return sum(s.text not in self._used for s in self.seeds)
+
+    def fresh(self, n: int) -> list[SourceText]:
+        """Return the next ``n`` texts that no run has asked."""
+        return [s for s in self.seeds if s.text not in self._used][:n]
+
+    def take(self, chosen: Iterable[SourceText]) -> None:
+        """Count texts as asked from now on."""
+        self._used |= {s.text for s in chosen}
+
+    def keep(self, usable: Collection[str]) -> None:
+        """Drop texts that cannot be changed."""
+        self.seeds = [s for s in self.seeds if s.text in usable]
+
+
+def scan(plan: Plan, pool: Pool) -> dict[str, bool]:
+    """Return the texts of ``pool`` that ``plan`` can change; true for those that name all its attributes."""
+    parts = prepare(plan.but(data=None), seeds=tuple(pool.seeds), need_models=False)
+    wanted, rng = min(len(plan.attributes) if plan.attributes else 2, plan.order), Random(plan.seed)
+    usable: dict[str, bool] = {}
+    while cases := parts.suite.ask(ROUND, rng):
+        for case in cases:
+            value: Any = case.original.input
+            text = value if isinstance(value, str) else json.dumps(dict(value), sort_keys=True)
+            made = [v for v in case.variants if v.order]
+            if made:
+                usable[text] = usable.get(text, False) or any(v.order >= wanted for v in made)
+    return usable
+
+
+def _texts(settings: Settings, task: Any) -> tuple[str, Sequence[SourceText]]:
+    """Return where the texts of a session come from, and the texts."""
+    if settings.seeds is not None:
+        return "texts given by the caller", settings.seeds
+    options = settings.options
+    source = options.data or task.seeds_path
+    if source is None:
+        return "none: cases come from a grammar", ()
+    try:
+        file = tasks.read_seeds(source, columns=options.common.get("columns") or {}, limit=options.common.get("limit"))
+    except DataFileError as error:
+        if "--column text=" not in str(error):
+            raise
+        raise DataFileError(
+            f"{error} The agent works on texts; a table of people is audited with: audit tabular --data {source} "
+            "--target COLUMN --protected COLUMN --model SPEC"
+        ) from None
+    return ("texts given by the user" if options.data else "embedded texts of the task"), tuple(file.seeds)

@@ -216,7 +216,7 @@ def compare(*, runs: Sequence[Path], format: str, out: Path | None, full: bool, 
     from auditor.measure import comparison as of_texts
     from auditor.report import side_by_side
     from auditor.run.state import side
-    from auditor.tables.tabular_record import compared as of_rows
+    from auditor.tables.tabular_run import compared as of_rows
 
     words = parts_of(fail_on or ())
     for word in words:

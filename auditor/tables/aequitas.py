@@ -23,8 +23,8 @@ from auditor.measure.intervals import clopper_pearson, mean_interval
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import Evaluator, Judged
 from auditor.tables.finds import TabularResult
-from auditor.tables.method_options import TRIAL_SIZE, TRIALS, AequitasOptions
 from auditor.tables.row_schema import add_to, case_keys, enumerate_rows, uniform
+from auditor.tables.tabular_plan import TRIAL_SIZE, TRIALS, AequitasOptions
 
 CHUNK = 16384
 STEP = 0.001  # Δv and Δpr: how far one answer moves the probability of a direction or of a column

@@ -328,7 +328,8 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Codes]:
         schema = replace(schema, favourable=favourable)
     if not schema.protected:
         raise ConfigError(f"no column is protected: give --protected NAME[,NAME]. Columns: {', '.join(schema.names)}")
-    check_realisable(schema)
+    if schema.constraints:
+        check_realisable(schema)
     if table is None:
         return schema, np.empty((0, schema.d), dtype=np.int32)
     whole = [c.source or c.name for c in schema.columns if c.protected and not c.may_lack]

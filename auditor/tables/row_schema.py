@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 Keys: TypeAlias = NDArray[np.generic]  # of rows: int64, or void of fixed width
 Asked: TypeAlias = "NDArray[np.generic] | pd.DataFrame"  # rows as a model reads them
 
-ENUMERABLE = 10_000_000  # rows up to which a domain is walked through instead of sampled
 MAX_COMBOS = 1_000_000
 CHUNK = 65536  # rows of a domain that are walked through at once
 MOST_CODES = 10_000_000  # of a column: each has a value in memory

@@ -23,9 +23,9 @@ from auditor.core.shown import plural
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Labels
 from auditor.tables.finds import TabularResult
-from auditor.tables.method_options import SgOptions
 from auditor.tables.row_schema import Schema, uniform
 from auditor.tables.sg_paths import Box, Path, PathGrower, PathSolver, Predicate, average_confidence, optional
+from auditor.tables.tabular_plan import SgOptions
 
 BACKGROUND = 5000  # rows for LIME's statistics where no data are given
 STEPS = 3  # kinds of local steps per column: one code, up to a tenth of the range, further

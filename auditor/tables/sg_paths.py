@@ -181,7 +181,7 @@ def _among(variable: z3.ArithRef, table: NDArray[np.generic]) -> object:
 
 def check_realisable(schema: Schema) -> None:
     """Refuse a schema that no row satisfies: a thousand random rows settle it for most, otherwise the solver."""
-    if not schema.constraints or schema.on_manifold(uniform(schema, 1000, np.random.default_rng(7))).any():
+    if schema.on_manifold(uniform(schema, 1000, np.random.default_rng(7))).any():
         return
     z3 = optional("z3", SOLVING)
     _, bounds, rules = formulas(schema)

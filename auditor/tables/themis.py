@@ -22,10 +22,9 @@ from auditor.core.types import AFTER_STOPPING, Estimate
 from auditor.measure.intervals import SEQUENCE, beta_limits, confidence_sequence
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.finds import TabularResult
-from auditor.tables.method_options import EXACT_METHOD, NOTE, ThemisOptions, walks
+from auditor.tables.finds import TabularResult, Tally, counted_label, uncounted
 from auditor.tables.row_schema import enumerate_rows, row_keys, uniform
-from auditor.tables.row_tally import Tally, counted_label, uncounted
+from auditor.tables.tabular_plan import EXACT_METHOD, NOTE, ThemisOptions, walks
 from auditor.tables.themis_search import search
 
 GIVEN_METHOD = "clopper-pearson, own rows"

@@ -22,10 +22,9 @@ from auditor.core.types import Estimate
 from auditor.measure.intervals import SEQUENCE, confidence_sequence
 from auditor.tables.columns import Mask
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Labels
-from auditor.tables.finds import TabularResult, plain
-from auditor.tables.method_options import EXACT_METHOD, MAX_COLUMNS, MAX_COMBOS, ThemisOptions, walks
+from auditor.tables.finds import TabularResult, Tally, counted_label, estimate_of, plain, uncounted
 from auditor.tables.row_schema import enumerate_rows, uniform
-from auditor.tables.row_tally import Tally, counted_label, estimate_of, uncounted
+from auditor.tables.tabular_plan import EXACT_METHOD, MAX_COLUMNS, MAX_COMBOS, ThemisOptions, walks
 
 Chosen = tuple[int, ...]  # columns by position
 

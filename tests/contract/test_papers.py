@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from auditor.cli.main import COMMANDS
-from auditor.tables.method_options import OPTIONS
+from auditor.tables.tabular_plan import OPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "method" / "papers.md"

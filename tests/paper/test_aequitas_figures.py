@@ -13,8 +13,8 @@ from literal_aequitas import released
 
 from auditor.tables.aequitas import run, share_estimate
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.method_options import AequitasOptions
 from auditor.tables.retraining import blind_vote
+from auditor.tables.tabular_plan import AequitasOptions
 
 pytestmark = [
     pytest.mark.paper,

@@ -8,9 +8,9 @@ import pytest
 from auditor.tables.aequitas import run, share_estimate
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import Answers, with_examples
-from auditor.tables.method_options import AequitasOptions
 from auditor.tables.retraining import tied_cases
 from auditor.tables.row_schema import Schema, case_keys
+from auditor.tables.tabular_plan import AequitasOptions
 from tests.asking import column
 
 PEOPLE = Schema(

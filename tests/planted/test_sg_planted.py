@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.method_options import SgOptions
 from auditor.tables.row_schema import Schema, uniform
 from auditor.tables.sg import Search, run
+from auditor.tables.tabular_plan import SgOptions
 from tests.asking import column
 
 pytest.importorskip("lime")

@@ -10,8 +10,8 @@ import pytest
 
 from auditor.tables import aequitas, themis
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.method_options import AequitasOptions, ThemisOptions
 from auditor.tables.row_schema import Schema, uniform
+from auditor.tables.tabular_plan import AequitasOptions, ThemisOptions
 from tests.asking import column
 
 pytest.importorskip("sklearn", reason="the extra `tabular` is not installed")

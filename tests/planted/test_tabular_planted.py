@@ -16,9 +16,9 @@ import pytest
 
 from auditor.tables import TabularPlan, audit_table, themis
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.method_options import ThemisOptions
 from auditor.tables.row_data import infer, read_table
 from auditor.tables.row_schema import Schema
+from auditor.tables.tabular_plan import ThemisOptions
 from auditor.tables.themis_search import search
 from tests.asking import column
 
@@ -106,7 +106,7 @@ def test_intervals_cover_after_stopping(name: str, rules: tuple[str, ...], monke
 
     Exact intervals of 95 % would fail this with a probability of 0.15 %.
     """
-    monkeypatch.setattr("auditor.tables.method_options.LEAST", 20)
+    monkeypatch.setattr("auditor.tables.tabular_plan.LEAST", 20)
     schema = domain(*rules)
     causal, group = brute(FUNCTIONS[name], (1, 3), schema)
     held = {"causal": 0, "group": 0}

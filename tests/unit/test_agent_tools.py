@@ -13,8 +13,8 @@ from commands import Capture, said
 
 from auditor import agent
 from auditor.agent.session import Session
-from auditor.agent.settings import Settings
 from auditor.agent.tools import TOOLS, server
+from auditor.agent.values import Settings
 from auditor.core.errors import AuthFailed
 from auditor.core.protocols import Reply
 from auditor.testing.planted import Planted

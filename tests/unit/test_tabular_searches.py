@@ -20,10 +20,10 @@ from auditor.tables.aequitas import run, share_estimate
 from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import TabularResult, with_examples
-from auditor.tables.method_options import AequitasOptions, SgOptions, ThemisOptions
 from auditor.tables.row_schema import Schema, uniform
 from auditor.tables.sg import Neighbourhood
 from auditor.tables.sg_paths import Box, PathGrower, PathSolver, Predicate
+from auditor.tables.tabular_plan import AequitasOptions, SgOptions, ThemisOptions
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from literal_aequitas import aequitas
