@@ -28,7 +28,7 @@ from auditor.core.errors import ConfigError, UserError
 from auditor.core.protocols import Observer
 from auditor.core.shown import plural
 from auditor.run.state import silent
-from auditor.store.disk import read_texts
+from auditor.store.journal import read_texts
 
 if TYPE_CHECKING:
     from auditor.report.document import Document

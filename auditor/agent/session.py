@@ -28,10 +28,19 @@ from auditor.core.types import SourceText, digest
 from auditor.models.budget import BOOK, Budget, spent_in
 from auditor.run.audit import run_sync
 from auditor.run.preparation import Parts, prepare
-from auditor.store.disk import check_format, hold, new_folder, read_json, read_texts, write_json, write_texts
 from auditor.store.folder import RUN, RunFolder
 from auditor.store.integrity import Problem, require_intact, verify, verify_folder
-from auditor.store.journal import Journal, genesis
+from auditor.store.journal import (
+    Journal,
+    check_format,
+    genesis,
+    hold,
+    new_folder,
+    read_json,
+    read_texts,
+    write_json,
+    write_texts,
+)
 from auditor.store.journal import read as journal
 
 if TYPE_CHECKING:

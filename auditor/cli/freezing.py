@@ -13,7 +13,7 @@ from auditor.cli.frame import F, must_be_new, say, takes
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan, resolve
 from auditor.core.shown import quoted
-from auditor.store.disk import write_bytes
+from auditor.store.journal import write_bytes
 from auditor.tables.tabular_plan import MethodOptions, TabularPlan
 
 

@@ -16,7 +16,7 @@ from auditor.core.errors import ConfigError
 from auditor.core.record import RunRecord, read
 from auditor.core.record import frame as frame_of
 from auditor.core.shown import quoted
-from auditor.store.disk import write_bytes
+from auditor.store.journal import write_bytes
 
 
 @takes("ll144", Settings)

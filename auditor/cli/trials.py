@@ -21,9 +21,9 @@ from auditor.core.record import Counts
 from auditor.core.shown import plural, quoted, verb
 from auditor.core.types import names
 from auditor.report.words import cost, visible
-from auditor.store.disk import write_json
 from auditor.store.folder import RunFolder
 from auditor.store.integrity import require_intact
+from auditor.store.journal import write_json
 
 if TYPE_CHECKING:
     from auditor.run.choose import Compared

@@ -16,31 +16,29 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from auditor.core.errors import AuditError, ConfigError
 from auditor.core.fail_on import parse
 from auditor.core.options import (
+    ASKED,
+    CHANGED,
+    CHOOSE,
     FILE,
+    LABELLED,
     LARGEST,
+    LIMITS,
+    MAKE,
+    MEASURED,
     MOST_AT_ONCE,
+    OUTPUT,
+    RUN,
+    TEXTS,
     Count,
     Listed,
     Names,
     Numbers,
     Option,
     PathText,
+    SharedPlan,
     Times,
     about,
     near,
-)
-from auditor.core.shared_plan import (
-    ASKED,
-    CHANGED,
-    CHOOSE,
-    LABELLED,
-    LIMITS,
-    MAKE,
-    MEASURED,
-    OUTPUT,
-    RUN,
-    TEXTS,
-    SharedPlan,
 )
 
 SUITES = ("mutation", "joint-first", "grammar")  # beside them those of other packages: `auditor.run.preparation`

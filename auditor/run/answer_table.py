@@ -21,7 +21,7 @@ from auditor.measure.observations import Shape, place_of, score_in, shape_of
 from auditor.models.attempts import unanswered
 from auditor.run.preparation import dictionaries_of, plan_of
 from auditor.run.state import question
-from auditor.store.evidence import Evidence
+from auditor.store.folder import Evidence
 from auditor.tasks import of_plan
 from auditor.tasks.answers import Style
 

@@ -276,7 +276,7 @@ async def run_plan(
     plan: Plan, *, models: Sequence[Model] | None, seeds: Iterable[SourceText] | None, observe: Observer, write: bool
 ) -> Result:
     """Run ``plan`` to its result, in a new folder or, with ``write`` off, in memory."""
-    from auditor.store.disk import write_texts
+    from auditor.store.journal import write_texts
 
     parts = planned(plan, models=models, seeds=seeds, observe=observe).parts
     if not write:
@@ -330,7 +330,7 @@ def generate(plan: Plan, *, observe: Observer = silent) -> Path:
 
 def resume(path: Path, *, observe: Observer = silent, limits: Mapping[str, Any] | None = None) -> Result:
     """Finish the run in ``path``; earlier answers are used, and nothing is asked again."""
-    from auditor.store.disk import read_texts
+    from auditor.store.journal import read_texts
 
     with RunFolder.open(path, write=True) as folder:
         stored, inputs = folder.plan["plan"], folder.plan["inputs"]

@@ -18,11 +18,11 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from auditor.core.errors import ConfigError
+from auditor.core.options import EVERY
 from auditor.core.plan import Plan
 from auditor.core.protocols import Observer
 from auditor.core.record import frame
 from auditor.core.record.measured import Claim
-from auditor.core.shared_plan import EVERY
 from auditor.core.types import Answer, Case, Check, Message, Progress, Prompt, Request, Variant
 from auditor.measure import findings, impact
 from auditor.measure.findings import claims

@@ -16,7 +16,7 @@ from auditor.run.state import Answers, State, Tally
 
 if TYPE_CHECKING:
     from auditor.models.pair_judge import PairJudge
-    from auditor.store.evidence import Evidence
+    from auditor.store.folder import Evidence
 
 ORDERS = (("original", "variant"), ("variant", "original"))
 
@@ -83,7 +83,12 @@ def pair_judge(loop: State, model: Model) -> PairJudge:
     from auditor.tasks import load
 
     task = load("judge")
-    judge = PairJudge(model, task, note=folder.add_prompt, keep=folder.add_response)
+    judge = PairJudge(
+        model,
+        task,
+        note=lambda variant_id, prompt: folder.add_prompts([(variant_id, prompt)]),
+        keep=lambda response: folder.add_responses([response]),
+    )
     cache = parts.cache or Cache() if parts.plan.cache and model.cacheable else None
     judge.client = Client(
         model,

@@ -32,8 +32,8 @@ from auditor.run.audit import plan_record, recalled, require_same_inputs, run_sy
 from auditor.run.loop import Loop
 from auditor.run.preparation import Parts, StoredCases, formats_for, prepare
 from auditor.run.state import silent
-from auditor.store.disk import check_format, read_json, write_json
 from auditor.store.folder import PLAN, RunFolder
+from auditor.store.journal import check_format, read_json, write_json
 from auditor.tasks import Task, load
 from auditor.tasks.own_labels import foreign
 

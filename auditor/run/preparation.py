@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from auditor.core.errors import ConfigError, UnknownValue
 from auditor.core.fail_on import parse
+from auditor.core.options import EVERY, ServerSettings, SharedPlan
 from auditor.core.plan import SUITES as OWN
 from auditor.core.plan import Plan, of_package
 from auditor.core.protocols import (
@@ -28,7 +29,6 @@ from auditor.core.protocols import (
     Registry,
     Suite,
 )
-from auditor.core.shared_plan import EVERY, ServerSettings, SharedPlan
 from auditor.core.types import Case, Check, Progress, Prompt, SourceText, id_of
 from auditor.models.budget import Budget
 from auditor.models.reply_cache import Cache

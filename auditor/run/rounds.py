@@ -21,8 +21,7 @@ from auditor.perturb.edits import apply, overlap, span_of
 from auditor.perturb.name_lines import line_end
 from auditor.perturb.placebo import is_irrelevant, unframed, worded
 from auditor.run.preparation import Parts, stages
-from auditor.store.disk import CASE, case_line
-from auditor.store.journal import decoded
+from auditor.store.journal import CASE, case_line, decoded
 
 ROUND = 64  # seeds per round
 FEW = 8  # seeds per round where the answers are looked at between rounds

@@ -12,9 +12,8 @@ from auditor.core.reading import sha256 as file_sha256
 from auditor.core.record import head
 from auditor.core.record.base import Head
 from auditor.core.shown import plural, quoted
-from auditor.store.disk import read_error
 from auditor.store.folder import CASES, GROWING, JOURNALS, PLAN, PROMPTS, REPORT, RESPONSES, RUN, VERDICTS, RunFolder
-from auditor.store.journal import REGISTER, Event, events, genesis, intact, link_of, read
+from auditor.store.journal import REGISTER, Event, events, genesis, intact, link_of, read, read_error
 
 ProblemKind = Literal["changed", "missing", "reordered", "torn", "other-plan"]
 

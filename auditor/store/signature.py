@@ -16,9 +16,9 @@ from auditor.core import reading
 from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.record import head
 from auditor.core.types import canonical
-from auditor.store.disk import read_json, write_json
 from auditor.store.folder import REPORT, RunFolder
 from auditor.store.integrity import Problem, changed
+from auditor.store.journal import read_json, write_json
 
 FILE = "signature.json"
 

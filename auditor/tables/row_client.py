@@ -124,7 +124,7 @@ class RowClient:
     def _heard(self, response: Response) -> None:
         self.answers[response.prompt_sha256, response.replicate] = response
         if self.folder is not None:
-            self.folder.add_response(response)
+            self.folder.add_responses([response])
         counts = self.client.counts
         self._tell(
             Progress(

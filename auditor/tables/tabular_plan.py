@@ -9,9 +9,22 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from auditor.core.errors import ConfigError
-from auditor.core.options import LARGEST, Amount, Names, Option, PathText, PlanModel, Times
+from auditor.core.options import (
+    ASKED,
+    CHANGED,
+    LARGEST,
+    LIMITS,
+    MEASURED,
+    ROWS,
+    Amount,
+    Names,
+    Option,
+    PathText,
+    PlanModel,
+    SharedPlan,
+    Times,
+)
 from auditor.core.plan import Plan
-from auditor.core.shared_plan import ASKED, CHANGED, LIMITS, MEASURED, ROWS, SharedPlan
 
 if TYPE_CHECKING:
     from auditor.tables.evaluate import Evaluator

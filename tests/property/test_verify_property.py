@@ -33,9 +33,9 @@ def fill(root: Path) -> Path:
             case = Case(id=f"c{n}", suite="mutation.v1", original=original, variants=(variant,))
             folder.add_cases([(case, {variant.id: check}, None)])
             prompt = Prompt(format="bare", text=str(variant.input))
-            folder.add_prompt(variant.id, prompt)
+            folder.add_prompts([(variant.id, prompt)])
             asked = {"variant_id": variant.id, "prompt_sha256": prompt.sha256, "format": "bare", "model": "m"}
-            folder.add_response(Response(**asked, replicate=0, output="positive"))
+            folder.add_responses([Response(**asked, replicate=0, output="positive")])
         folder.write_verdicts(
             Verdict(case_id=f"c{n}", variant_id=f"c{n}.v0", order=1, attributes=("gender",), outcome="pass", model="m")
             for n in range(4)

@@ -53,8 +53,8 @@ def fill(folder: RunFolder) -> None:
     folder.add_cases([(case, checks_of(case), None)])
     for variant in (case.original, *case.variants[:1]):
         prompt = Prompt(format="label", text=str(variant.input))
-        folder.add_prompt(variant.id, prompt)
-        folder.add_response(answer(variant.id, prompt))
+        folder.add_prompts([(variant.id, prompt)])
+        folder.add_responses([answer(variant.id, prompt)])
     folder.write_verdicts([VERDICT])
     folder.write_run(RECORD)
 
@@ -63,14 +63,14 @@ def test_a_case_or_prompt_that_changed_stops_the_resume(tmp_path: Path) -> None:
     case = make_case()
     with RunFolder.create(tmp_path, {}) as folder:
         folder.add_cases([(case, checks_of(case), None)])
-        folder.add_prompt("c1.o", Prompt(format="label", text="x"))
+        folder.add_prompts([("c1.o", Prompt(format="label", text="x"))])
     with pytest.raises(RunFolderError, match=r"the run did not end.*audit resume"):
         folder.record()
     with RunFolder.open(folder.path, write=True) as again:
         with pytest.raises(RunFolderError, match=r"case c1 is not what .*cases\.jsonl holds"):
             again.add_cases([(make_case(text="something else"), checks_of(case), None)])
         with pytest.raises(RunFolderError, match=r"prompt of c1\.o"):
-            again.add_prompt("c1.o", Prompt(format="label", text="y"))
+            again.add_prompts([("c1.o", Prompt(format="label", text="y"))])
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
 def test_verify_finds_answers_that_nothing_asked_for(tmp_path: Path) -> None:
     with RunFolder.create(tmp_path, {}) as folder:
         fill(folder)
-        folder.add_response(answer("c1.o", Prompt(format="label", text="never asked")))
+        folder.add_responses([answer("c1.o", Prompt(format="label", text="never asked"))])
         folder.write_run(RECORD)
     assert [(p.file, p.line) for p in verify_folder(folder.path)] == [("responses.jsonl", 3)]
 
@@ -124,11 +124,11 @@ def test_evidence_shares_answers_of_equal_prompts_and_takes_the_later_one(where:
     shared = Prompt(format="label", text="shared")
     other = Prompt(format="json", text="other")
     for variant, prompt in (("c1.v0", shared), ("c1.v1", shared), ("c1.v0", other)):
-        folder.add_prompt(variant, prompt)
-    folder.add_response(answer("c1.v0", shared, replicate=1))
-    folder.add_response(answer("c1.v0", shared, None, error="timeout"))
-    folder.add_response(answer("c1.v0", shared, "negative"))
-    folder.add_response(answer("c1.v0", other))
+        folder.add_prompts([(variant, prompt)])
+    folder.add_responses([answer("c1.v0", shared, replicate=1)])
+    folder.add_responses([answer("c1.v0", shared, None, error="timeout")])
+    folder.add_responses([answer("c1.v0", shared, "negative")])
+    folder.add_responses([answer("c1.v0", other)])
     folder.write_verdicts([VERDICT])
     folder.close()
     evidence = folder.evidence()

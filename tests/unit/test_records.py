@@ -14,7 +14,7 @@ from judged import swap
 
 from auditor.core.record import read
 from auditor.core.types import Case, Check, Response, Usage, Variant, Verdict
-from auditor.store import disk as records
+from auditor.store import journal
 from auditor.store.journal import chained, decoded
 
 T = TypeVar("T")
@@ -54,9 +54,9 @@ def cases(draw: st.DrawFn) -> tuple[Case, dict[str, Check]]:
 @settings(max_examples=40, deadline=None)
 def test_a_case_and_its_checks_come_back(made: tuple[Case, dict[str, Check]]) -> None:
     case, checks = made
-    line = again(records.case_line(case, checks), records.CASE)
+    line = again(journal.case_line(case, checks), journal.CASE)
     assert (line.case(), line.checks()) == made
-    assert records.encode(line) == records.case_line(case, checks)
+    assert journal.encode(line) == journal.case_line(case, checks)
 
 
 @given(st.none() | TEXT, TEXT, NUMBER, st.booleans(), st.none() | st.dictionaries(TEXT, st.floats(0, 1)))
@@ -70,18 +70,18 @@ def test_an_answer_comes_back(
         usage=Usage(tokens_in=3, tokens_out=1) if cached else None, cost_usd=cost, model="m",
         model_reported=detail or None, cut_off=cached and output is not None,
     )  # fmt: skip
-    assert again(records.response_line(response), records.RESPONSE) == response
+    assert again(journal.response_line(response), journal.RESPONSE) == response
 
 
 @pytest.mark.parametrize("field", ["latency_s", "cost_usd", "scores"])
 def test_what_is_not_finite_is_refused(field: str) -> None:
     verdict = Verdict(case_id="c", variant_id="v", order=1, attributes=(), outcome="pass", distance=math.nan)
     with pytest.raises(ValueError, match="not finite"):
-        records.verdict_line(verdict)
+        journal.verdict_line(verdict)
     value: Any = {"a": math.inf} if field == "scores" else math.inf
     answer = Response(variant_id="v", prompt_sha256="a", format="f", replicate=0, output="x", **{field: value})
     with pytest.raises(ValueError, match="not finite"):
-        records.response_line(answer)
+        journal.response_line(answer)
 
 
 def test_lines_of_format_1_are_read() -> None:
@@ -95,13 +95,13 @@ def test_lines_of_format_1_are_read() -> None:
                         "source": "man", "target": "woman", "where": [2, 5]}]},
         ],
     }  # fmt: skip
-    line = decoded(json.dumps(old, sort_keys=True).encode(), records.CASE)
+    line = decoded(json.dumps(old, sort_keys=True).encode(), journal.CASE)
     assert line.case().variants[0].edits[0].where == (2, 5)
     assert line.checks() == {"c.v0": Check(variant_id="c.v0", check="k.v1", status="unknown", reason="r")}
     answer = {"variant_id": "c.v0", "prompt_sha256": "a", "format": "f", "replicate": 0, "scores": None,
               "cached": False, "latency_s": 0.5, "usage": None, "cost_usd": None, "model": "m",
               "model_reported": None, "output": "x"}  # fmt: skip
-    assert decoded(json.dumps(answer).encode(), records.RESPONSE).output == "x"
+    assert decoded(json.dumps(answer).encode(), journal.RESPONSE).output == "x"
 
 
 def test_findings_of_version_0_2_are_given_their_claims() -> None:

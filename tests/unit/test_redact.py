@@ -21,8 +21,8 @@ from auditor.core.types import SourceText
 from auditor.models.openai_protocol import revealed
 from auditor.run.audit import load, replay, resume, run_plan, run_sync, score
 from auditor.run.state import silent
-from auditor.store.disk import write_json
 from auditor.store.folder import RunFolder
+from auditor.store.journal import write_json
 from tests.json_server import JsonServer
 
 TEXTS = (

@@ -12,7 +12,7 @@ import pytest
 
 from auditor.core.errors import ConfigError, DataFileError, MissingDependency
 from auditor.core.types import SourceText
-from auditor.store.disk import read_texts, write_texts
+from auditor.store.journal import read_texts, write_texts
 from auditor.tasks import read_given, read_seeds
 from auditor.tasks.seeds import LONGEST, crossed, digest_of
 from tests.asking import json_lines

@@ -16,7 +16,7 @@ from auditor.core import reading
 from auditor.core.shown import plural
 from auditor.report import document as doc
 from auditor.report import html, words
-from auditor.store.disk import new_folder, write_bytes
+from auditor.store.journal import new_folder, write_bytes
 
 FORMAT = "benchmark.v1"
 RESULT, ANSWERS, PAGE = "benchmark.json", "answers.jsonl", "report.html"

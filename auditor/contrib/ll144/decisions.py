@@ -8,9 +8,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from auditor.core.options import Option, PlanModel
+from auditor.core.options import FURTHER, Option, PlanModel
 from auditor.core.plan import Plan
-from auditor.core.shared_plan import FURTHER
 
 LL144 = frozenset({"ll144"})
 DATA_KINDS = ("historical", "test")
