@@ -21,7 +21,7 @@ from auditor.measure.intervals import holm
 from auditor.measure.observations import STATUS, Arm, Columns, Observations
 from auditor.perturb import dictionaries
 from auditor.tasks import text_oracle as wording
-from auditor.tasks.phrases import is_refusal, normalise
+from auditor.tasks.answers import is_refusal, normalise
 from auditor.text.english import FIGURES, FUNCTION_WORDS, plain_words
 
 IDENTITY = ("gender", "gender_identity", "names", "race", "nationality", "religion", "family")

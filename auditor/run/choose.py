@@ -34,8 +34,7 @@ from auditor.run.rounds import is_placebo, source
 from auditor.run.state import Answered, State, question, silent
 from auditor.store.folder import RunFolder
 from auditor.tasks import Reader, Task, load
-from auditor.tasks.answers import Alone, Style, after_reasoning
-from auditor.tasks.phrases import normalise
+from auditor.tasks.answers import Alone, Style, after_reasoning, normalise
 from auditor.tasks.schema import Format
 from auditor.text.languages import ENGLISH, choose_in_english
 from auditor.text.languages import load as load_language

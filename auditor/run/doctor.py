@@ -26,7 +26,7 @@ from auditor.report import run_checks
 from auditor.run import loop, preparation
 from auditor.run.audit import run_sync
 from auditor.run.preparation import prompt_of
-from auditor.tasks import own_labels
+from auditor.tasks.load import offered
 from auditor.tasks.task import Task
 
 MAX_CALLS = 10  # without those that are repeated
@@ -226,7 +226,7 @@ class _Examination:
             return
         shown = " ".join(talk.brief(came[0].output or "").split())[:120]
         advice = "Name the task it answers: --task NAME or FILE"
-        if labels := own_labels.offered(Counter(r.output or "" for r in came), ()):
+        if labels := offered(Counter(r.output or "" for r in came), ()):
             advice += f', or its labels, all of them: --labels "{",".join(labels)}"'
         if cut:
             advice = (

@@ -35,7 +35,7 @@ from auditor.run.state import silent
 from auditor.store.folder import PLAN, RunFolder
 from auditor.store.journal import check_format, read_json, write_json
 from auditor.tasks import Task, load
-from auditor.tasks.own_labels import foreign
+from auditor.tasks.load import foreign
 
 Stored = tuple[Case, Mapping[str, Check]]
 # The settings of the run that a trial does without.

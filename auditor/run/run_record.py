@@ -19,7 +19,7 @@ from auditor.report import run_checks as sentences
 from auditor.run import free, freeze
 from auditor.run.loop import TIMES, Loop
 from auditor.run.state import Tally
-from auditor.tasks import own_labels
+from auditor.tasks.load import offered
 from auditor.tasks.oracles import label_text
 
 Confirmed = Mapping[tuple[str, str, str], Mapping[str, Any]]
@@ -220,7 +220,7 @@ def _unread(loop: Loop, tally: Tally) -> Unread:
         variant=variant,
         example=None if loop.plan.redact or tally.unread is None else ", ".join(map(sentences.quoted, said)),
         expected=sentences.listed(task.labels) or asked,
-        labels=() if loop.plan.redact or task.turns else own_labels.offered(tally.unparsed, read),
+        labels=() if loop.plan.redact or task.turns else offered(tally.unparsed, read),
     )
 
 

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 from auditor.core import talk
 from auditor.core.talk import Call, Message, Talk
 from auditor.core.types import Answer, Prompt
-from auditor.tasks.answers import Style, Unclear
-from auditor.tasks.kinds.score import NumberReader
-from auditor.tasks.phrases import normalise
+from auditor.tasks.answers import Style, Unclear, normalise
+from auditor.tasks.kinds import NumberReader
 from auditor.tasks.task import GRADES, Task
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from pydantic import (
 
 from auditor.core.errors import UserError
 from auditor.tasks import kinds
-from auditor.tasks.answers import FORMER, PARSER
-from auditor.tasks.phrases import normalise
+from auditor.tasks.answers import FORMER, PARSER, normalise
 
 FORMAT = 1
 TALK = frozenset({"turns", "tools", "outcome", "ends", "state"})  # fields of a conversation alone

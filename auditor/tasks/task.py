@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.talk import Tool
 from auditor.core.types import Answer, Message, Prompt, SourceText
-from auditor.tasks.answers import Reader, Style, Value
-from auditor.tasks.kinds import Kind
-from auditor.tasks.kinds.score import NumberReader
-from auditor.tasks.phrases import normalise
+from auditor.tasks.answers import Reader, Style, Value, normalise
+from auditor.tasks.kinds import Kind, NumberReader
 
 if TYPE_CHECKING:
     from auditor.tasks.schema import ExamplePart, Format

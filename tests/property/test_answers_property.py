@@ -10,10 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from auditor.tasks.answers import Reader
-from auditor.tasks.kinds.score import NumberReader
-from auditor.tasks.kinds.shipped import LabelSetReader, TextReader
-from auditor.tasks.phrases import normalise
+from auditor.tasks.answers import Reader, normalise
+from auditor.tasks.kinds import LabelSetReader, NumberReader, TextReader
 
 NAMES = {"negative": "negative", "neg": "negative", "positive": "positive", "pos": "positive", "0": "negative"}
 KINDS = [

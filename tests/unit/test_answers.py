@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from auditor.tasks import kinds
-from auditor.tasks.answers import Reader
-from auditor.tasks.kinds.score import NumberReader
-from auditor.tasks.kinds.shipped import TextReader
-from auditor.tasks.phrases import is_refusal, normalise
+from auditor.tasks.answers import Reader, is_refusal, normalise
+from auditor.tasks.kinds import NumberReader, TextReader
 
 
 def reader(kind: str, labels: dict[str, list[str]], **options: object) -> Reader:

@@ -9,8 +9,7 @@ import pytest
 from auditor.core.errors import ConfigError
 from auditor.core.types import Variant
 from auditor.run.choose import CHOICE, FIRST, SECOND, TIE, asked, order_in, task_of
-from auditor.tasks import Task, load
-from auditor.tasks.kinds import shipped as multilabel
+from auditor.tasks import Task, kinds, load
 
 ECTHR, SCOTUS, LEDGAR, EURLEX = (load(name) for name in ("ecthr", "scotus", "ledgar", "eurlex"))
 STEEL, PROPERTY = "iron, steel and other metal industries", "Article 1 of Protocol 1"
@@ -71,13 +70,13 @@ def test_all_labels_at_once(task: Task) -> None:
 
 def test_every_piece_of_a_long_list_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Linear without a clock: what stands between names is handed on in pieces that add up to the text."""
-    glue, seen = multilabel._glue, []
+    glue, seen = kinds._glue, []
 
     def counted(text: str) -> None:
         seen.append(len(text))
         glue(text)
 
-    monkeypatch.setattr(multilabel, "_glue", counted)
+    monkeypatch.setattr(kinds, "_glue", counted)
     for times in (1, 40):
         seen.clear()
         output = "; ".join(list(EURLEX.labels) * times)

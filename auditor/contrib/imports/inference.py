@@ -11,7 +11,7 @@ from auditor.contrib.imports.known import KNOWN
 from auditor.contrib.imports.mapping import Arm, Kind, Long, Roles, dump, fold, missing
 from auditor.core.errors import ConfigError, UnknownValue
 from auditor.core.shown import inline, quoted
-from auditor.tasks.own_labels import MOST
+from auditor.tasks.load import MOST_LABELS
 
 MISSING = "?"  # a role without a column
 SHOWN = 60  # characters of an answer in a message
@@ -156,7 +156,7 @@ def about(table: Table, roles: Roles, answer: str, settings: Mapping[str, object
     by_fold = {fold(v): v for v in seen}
     good = tuple(by_fold[v] for v in KNOWN.favourable if v in by_fold)[:1] if kind == "label" else ()
     kept = tuple(v for v in roles.favourable if fold(v) in by_fold)
-    shown = seen if len(seen) <= MOST or labels else ()
+    shown = seen if len(seen) <= MOST_LABELS or labels else ()
     return roles.model_copy(update={"kind": kind, "unit": "", "favourable": kept or good, "labels": shown})
 
 
@@ -265,7 +265,7 @@ def _kind(column: Column, field: str | None, labels: Sequence[str]) -> Kind | No
         return "number"
     kind: Kind = "labels" if readings.listed(column, field) else "label"
     seen = readings.labels_of(column, kind, field)
-    return kind if seen.share >= 0.5 and len(seen.labels) <= max(MOST, len(answers) // 2) else None
+    return kind if seen.share >= 0.5 and len(seen.labels) <= max(MOST_LABELS, len(answers) // 2) else None
 
 
 def _arm(table: Table, candidates: Sequence[str]) -> Arm | None:

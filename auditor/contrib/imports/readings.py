@@ -13,10 +13,9 @@ from auditor.contrib.imports.mapping import fold
 from auditor.core.reading import from_json
 from auditor.core.types import Answer
 from auditor.tasks import Reader, kinds
-from auditor.tasks.answers import Unclear, after_reasoning, kind_of
-from auditor.tasks.kinds.shipped import LabelSetReader
-from auditor.tasks.own_labels import LONGEST
-from auditor.tasks.phrases import bare, is_refusal, normalise
+from auditor.tasks.answers import Unclear, after_reasoning, bare, is_refusal, kind_of, normalise
+from auditor.tasks.kinds import LabelSetReader
+from auditor.tasks.load import LONGEST_LABEL
 
 SAMPLE = 300  # different answers that are looked at for JSON
 SHARE = 0.05  # of the answers, that a sentence or a line of a longer answer has to be to count as a label
@@ -64,7 +63,7 @@ class _AnyLabel(Reader):
         return value
 
     def exact(self, piece: str) -> str | None:
-        return piece if bare(piece) and len(piece) <= LONGEST and not is_refusal(piece) else None
+        return piece if bare(piece) and len(piece) <= LONGEST_LABEL and not is_refusal(piece) else None
 
     def lines(self, plain: str) -> list[str | float | tuple[str, ...]]:
         lines = [line for line in plain.split("\n") if bare(line)]
@@ -129,7 +128,7 @@ def labels_of(column: Column, kind: str, field: str | None) -> Shown:
 def shown(column: Column) -> list[str]:
     """Return the answers of a column as they stand there, the most frequent first, for a message."""
     counts = Counter(v for v in column if v is not None)
-    return [" ".join(v.split())[:LONGEST] for v, _ in counts.most_common()]
+    return [" ".join(v.split())[:LONGEST_LABEL] for v, _ in counts.most_common()]
 
 
 def _as_written(label: str, raw: str) -> str:
