@@ -12,6 +12,8 @@ import msgspec
 from auditor.cli import frame, run_folders
 from auditor.cli.frame import Draw, fitted, option, say, takes
 from auditor.cli.run_folders import agree
+from auditor.core.errors import AuditError, ConfigError
+from auditor.core.fail_on import parse
 from auditor.core.options import FILE, Group, about
 from auditor.core.shown import inline
 from auditor.core.types import names
@@ -74,8 +76,6 @@ def settings_of(values: Mapping[str, object]) -> dict[str, object]:
 
 def plan_of(values: Mapping[str, object], config: Path | None = None) -> TabularPlan:
     """Return the plan that the options of ``audit tabular`` make, on the table ``[tabular]`` of ``audit.toml``."""
-    from auditor.core.errors import AuditError, ConfigError
-
     file = config or (FILE if FILE.exists() else None)
     typed = {} if file is None else TabularPlan.read_toml(file, MethodOptions)
     flags = TabularPlan.flags() | MethodOptions.flags()
@@ -95,8 +95,6 @@ def plan_of(values: Mapping[str, object], config: Path | None = None) -> Tabular
 
 def _check_flags(plan: TabularPlan) -> None:
     """Refuse flags that do not go with each other."""
-    from auditor.core.errors import ConfigError
-
     limits = {"--max-calls": plan.max_calls, "--max-cost": plan.max_cost}
     if not plan.served and (served := [name for name, value in limits.items() if value is not None]):
         raise ConfigError(
@@ -120,9 +118,6 @@ def _outlook(plan: TabularPlan, format: str) -> str:
 
 def _check_rule(fail_on: str | None, method: str) -> None:
     """Refuse, before anything is asked, a rule about rates that a method does not measure."""
-    from auditor.core.errors import ConfigError
-    from auditor.core.fail_on import parse
-
     lacks = {"aequitas": ("net",), "sg": ("net", "excess")}.get(method, ())
     for part in parse(fail_on) if fail_on is not None else ():
         if part.word in lacks:

@@ -315,9 +315,7 @@ class Tally:
         """Why there is no group score; empty where only rows are lacking."""
         if self.evaluator.distance.numeric:
             return "it counts a label, and the model returns numbers"
-        if not self._label_rows or counted_label(self.evaluator, self._label_rows) is not None:
-            return ""
-        return uncounted(self.evaluator, self._label_rows)
+        return counted_label(self.evaluator, self._label_rows)[1] if self._label_rows else ""
 
     def group(
         self, level: float, interval: Interval | None, method: str, *, note: str = ""
@@ -328,7 +326,7 @@ class Tally:
         """
         if self.evaluator.distance.numeric:
             return None
-        label = counted_label(self.evaluator, self._label_rows)
+        label, _ = counted_label(self.evaluator, self._label_rows)
         wanted = self.schema.favourable
         shared = "own rows" not in method  # by all groups, so that the causal score bounds that of groups
         seen = np.flatnonzero(self.group_rows >= (1 if shared else LEAST_OF_GROUP))
@@ -390,22 +388,23 @@ def estimate_of(
     return Estimate(value=value, low=low, high=high, level=level, n=n, n_skipped=skipped, method=method, note=note)
 
 
-def counted_label(evaluator: Evaluator, labels: Collection[int]) -> int | None:
-    """Return the label that a group score counts: the favourable one, or the one of two that sorts last; else None."""
-    wanted = evaluator.schema.favourable
-    if wanted is None:
-        return max(labels, key=lambda code: _sorted_as(evaluator.label_name(code))) if 0 < len(labels) <= 2 else None
-    code = evaluator.label_code(wanted)
-    return code if code in labels or len(labels) < 2 else None
+def counted_label(evaluator: Evaluator, labels: Collection[int]) -> tuple[int | None, str]:
+    """Return the label that a group score counts: the favourable one, or the one of two that sorts last.
 
-
-def uncounted(evaluator: Evaluator, labels: Collection[int]) -> str:
-    """Why `counted_label` has none, and what to do."""
-    names = ", ".join(sorted((evaluator.label_name(code) for code in labels), key=_sorted_as)[:12])
+    Where there is none, the second value says why, and what to do.
+    """
+    names = {code: evaluator.label_name(code) for code in labels}
     wanted = evaluator.schema.favourable
+    if wanted is not None:
+        code = evaluator.label_code(wanted)
+        if code in names or len(names) < 2:
+            return code, ""
+    elif 0 < len(names) <= 2:
+        return max(names, key=lambda code: _sorted_as(names[code])), ""
+    listed = ", ".join(sorted(names.values(), key=_sorted_as)[:12])
     if wanted is None:
-        return f"the model returned {len(labels)} labels ({names}); say which one is good: --favourable LABEL"
-    return f"the model never returned {wanted!r}, which is called favourable (--favourable); its labels: {names}"
+        return None, f"the model returned {len(names)} labels ({listed}); say which one is good: --favourable LABEL"
+    return None, f"the model never returned {wanted!r}, which is called favourable (--favourable); its labels: {listed}"
 
 
 def _sorted_as(name: str) -> tuple[bool, float, str]:

@@ -19,7 +19,7 @@ from auditor.tables.evaluate import Evaluator
 from auditor.tables.row_data import infer, read_table
 from auditor.tables.row_schema import Schema
 from auditor.tables.tabular_plan import ThemisOptions
-from auditor.tables.themis_search import search
+from auditor.tables.themis import search
 from tests.asking import column
 
 CARDS = (3, 2, 4, 2, 5)

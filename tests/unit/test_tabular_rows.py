@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.core.errors import ConfigError, DataFileError, PluginError
-from auditor.tables import tabular_plan, themis, themis_search
+from auditor.tables import tabular_plan, themis
 from auditor.tables.columns import Column
 from auditor.tables.evaluate import Distance, Evaluator
 from auditor.tables.finds import lattice
@@ -275,7 +275,7 @@ def test_under_a_threshold_a_row_counts_by_its_own_output() -> None:
     assert first(protocol="themis", max_samples=4000, epsilon=0.01).value == pytest.approx(truth, abs=0.05)
     for prune in (True, False):
         options = tabular_plan.ThemisOptions(theta=0.0)
-        result = themis_search.search(asked(), options, np.random.default_rng(7), prune=prune)
+        result = themis.search(asked(), options, np.random.default_rng(7), prune=prune)
         for test in result.details["tests"]:  # type: ignore[attr-defined]
             assert test["value"] == pytest.approx(share(tuple(map(s.names.index, test["columns"]))))
     judged = asked().judge(rows[::9])

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.tables import aequitas as aequitas_search
-from auditor.tables import sg, themis_search
+from auditor.tables import sg, themis
 from auditor.tables.aequitas import run, share_estimate
 from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
@@ -246,6 +246,6 @@ def test_an_immutable_column_keeps_its_value_under_rules() -> None:
 def test_an_exact_search_of_sets_asks_about_each_row_once() -> None:
     schema = Schema(columns=(SEX, column("a", 5, protected=True), column("b", 5, protected=True), column("c", 3)))
     evaluator = Evaluator(lambda x: (x[:, 1] + x[:, 2] + 3 * (x[:, 0] == 0) >= 5).astype(int), schema)
-    found = themis_search.search(evaluator, ThemisOptions.of({"theta": 0.9}), np.random.default_rng(1))
+    found = themis.search(evaluator, ThemisOptions.of({"theta": 0.9}), np.random.default_rng(1))
     assert found.counts["sets_tested"] == 7
     assert evaluator.evaluations == schema.size == 150
