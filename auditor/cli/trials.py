@@ -89,7 +89,7 @@ def resume_trial(folder: Path, limits: Mapping[str, object], consent: run_folder
     trial = trying.again(folder)
     path = folder / trial.run
     require_intact(path)
-    limits = trial.limits | {name: value for name, value in limits.items() if value is not None}
+    limits = {**trial.limits, **limits}
     plan = RunFolder.open(path).plan.get("plan") or {}
     consent({**plan, "max_calls": None, "max_cost": None, **limits}, *trial.models)
     prepared = trying.prepare_trial(path, msgspec.structs.replace(trial, limits=limits))

@@ -32,7 +32,7 @@ from auditor.core.options import keywords, near
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
 from auditor.core.record import RunRecord
-from auditor.core.shown import plural
+from auditor.core.shown import plural, verb
 from auditor.core.types import Finding, Progress, SourceText, names
 from auditor.core.verdict import Verdict, verdict
 from auditor.models.budget import BOOK
@@ -476,29 +476,23 @@ def in_batches(parts: Parts, folder: RunFolder) -> Parts:
 
 
 def _refuse_if_nothing_was_answered(loop: Loop) -> None:
+    plan, parts = loop.plan, loop.parts
     if not loop.counts["cases"] and not loop.status_reason:
-        names = ", ".join(loop.plan.attributes or ()) or "an attribute of the dictionaries"
-        names = f"two of these together: {names}" if loop.plan.suite == "joint-first" else names
-        spoken = loop.parts.facts.get("seeds", {}).get("languages", {})
-        others = sum(spoken.values()) - spoken.get("en", 0)
-        language = (
-            f"{others} of them {'does' if others == 1 else 'do'} not look like English, and words are changed in "
-            "English alone. Use a task with a subject, such as hiring:de, or your own pairs. "
-            if others
-            else ""
-        )
-        whose = loop.parts.task.subject
-        apart = (
-            f"Only what they say about {whose} would be changed; --who all changes what they say about anybody. "
-            if whose and not loop.plan.who
-            else ""
-        )
-        raise UserError(
-            f"None of the {plural(loop.parts.seeds or 0, 'text')} names people by {names}, so there is "
-            "nothing to change. "
-            f"{apart}{language}Give texts about people (--data), other attributes (--attributes) or your own terms "
-            "(--dictionary)."
-        )
+        names = ", ".join(plan.attributes or ()) or "an attribute of the dictionaries"
+        names = f"two of these together: {names}" if plan.suite == "joint-first" else names
+        texts, spoken = plural(parts.seeds or 0, "text"), parts.facts.get("seeds", {}).get("languages", {})
+        said = [f"None of the {texts} names people by {names}, so there is nothing to change."]
+        if (whose := parts.task.subject) and not plan.who:
+            said.append(
+                f"Only what they say about {whose} would be changed; --who all changes what they say about anybody."
+            )
+        if others := sum(spoken.values()) - spoken.get("en", 0):
+            said.append(
+                f"{others} of them {verb(others, 'does', 'do')} not look like English, and words are changed in "
+                "English alone. Use a task with a subject, such as hiring:de, or your own pairs."
+            )
+        further = "Give texts about people (--data), other attributes (--attributes) or your own terms (--dictionary)."
+        raise UserError(" ".join((*said, further)))
     for tally in loop.tallies:
         stopped = tally.client.stopped
         if stopped is None or isinstance(stopped, BudgetExceeded):

@@ -101,8 +101,7 @@ def resume(path: Path, limits: Mapping[str, object], observe: Observer = silent)
     """Finish the run of panels in ``path``: nothing that was answered is asked again."""
     with RunFolder.open(path, write=True) as folder:
         about = folder.plan["panels"]
-        changed = {name: value for name, value in limits.items() if value is not None}
-        plan = Plan.from_dict(folder.plan["plan"] | changed)
+        plan = Plan.from_dict(folder.plan["plan"] | limits)
         parts = prepare(plan, task=task_of(plan.task, about["candidates"]))
         require_same_inputs(folder.plan, plan_record(parts))
         return plan, run_sync(lambda: _compare(parts, folder, observe, recalled(folder, parts), **about))

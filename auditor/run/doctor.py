@@ -78,19 +78,9 @@ def examine(
 ) -> Examined:
     """Examine one model in at most `MAX_CALLS` calls, and what has to be repeated of them.
 
-    Parameters
-    ----------
-    spec : str
-        Model spec.
-    task : str or Task
-        The task whose prompts are asked, or its name or file.
-    base_url, server
-        Address, and how the server is asked (`auditor.core.plan.Plan.settings_for`).
-    price_in, price_out : float or None
-        US dollars per million tokens.
+    The prompts are those of ``task``. ``server`` says how the server at ``base_url`` is asked
+    (`auditor.core.plan.Plan.settings_for`); prices are US dollars per million tokens.
 
-    Examples
-    --------
     >>> examine("vader").summary
     'The model can be audited.'
     """

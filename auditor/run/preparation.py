@@ -1,4 +1,7 @@
-"""From a plan to the parts of a run, each built by its registry or module."""
+"""From a plan to the parts of a run, each built by its registry or module.
+
+Among them is what makes the cases and checks them: texts, dictionaries, suite, gate, placebos.
+"""
 
 from __future__ import annotations
 
@@ -43,12 +46,10 @@ BARE = "bare"  # the format name of an input that is sent as it is
 CANARIES = 8  # prompts that are asked again in the middle and at the end
 CANARY_REPLICATES = 3
 FEW = "too_few_texts"  # in the inputs of a plan: attributes that are left out for want of texts
-
-
-P = TypeVar("P")
 WORKER_MEMORY = 20_000  # parses of sentences that one of several workers remembers
 # What a suite of another package is given, where its signature names it.
 OFFERED = ("seeds", "dictionaries", "attributes", "order", "per_seed", "parser", "limit_chars", "seed", "task")
+P = TypeVar("P")
 
 
 @dataclass(kw_only=True)
@@ -345,7 +346,7 @@ def plan_of(spec: Mapping[str, object]) -> Plan:
     return Plan.from_dict({name: spec[name] for name in Plan.settings() if name in spec and name != "fail_on"})
 
 
-# -- what makes the cases and checks them: texts, dictionaries, suite, gate, placebos ----------------------------------
+# -- what makes the cases and checks them -----------------------------------------------------------------
 
 
 def shuffled(texts: Iterable[SourceText], seed: int) -> list[SourceText]:

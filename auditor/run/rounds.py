@@ -1,4 +1,8 @@
-"""Rounds of cases with placebo variants and further wordings, made and checked: here, or in other processes."""
+"""Rounds of cases with placebo variants and further wordings, made and checked.
+
+They are made in this process, by other processes of this machine, or by actors of a Ray cluster; chunks of seeds come
+back in their order.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +35,11 @@ TRIED = 40  # combinations of placebo edits that are tried for one joint edit
 AGAIN = 3  # times that placebos are drawn again where the gate refused all
 JOINT_CAP = 8  # of them, those that copy joint edits, for each set of attributes
 TRIED_WORDINGS = 8  # neutral edits that are checked for each wording wanted, and pairs of them
+CHUNK = 128  # seeds that a worker gets at once
+AHEAD = 3  # chunks in flight for each worker
+# What a worker made of one chunk of seeds: cases with their checks, as in ``cases.jsonl``, and what its suite skipped
+# and passed over.
+Made = tuple[Sequence[bytes], Mapping[str, int], Mapping[str, int]]
 Round = tuple[Sequence[Case], dict[str, Check]]
 
 
@@ -293,13 +302,7 @@ def _bare(cases: Iterable[Case]) -> list[Case]:
     return [dataclasses.replace(c, variants=tuple(unframed(v, c.original) for v in c.variants)) for c in cases]
 
 
-# -- cases made by processes of this machine or actors of a Ray cluster ---------------------------------------
-
-CHUNK = 128  # seeds that a worker gets at once
-AHEAD = 3  # chunks in flight for each worker
-# What a worker made of one chunk of seeds: cases with their checks, as in ``cases.jsonl``, and what its suite skipped
-# and passed over.
-Made = tuple[Sequence[bytes], Mapping[str, int], Mapping[str, int]]
+# -- other processes, and actors of a Ray cluster -------------------------------------------------------------
 
 
 class Feed(Iterator[SourceText]):

@@ -170,17 +170,17 @@ def _performance(loop: Loop) -> dict[str, object]:
     """Answers against the gold labels, where the texts carry some: a description, never a filter."""
     task = loop.parts.task
     if not task.labels:
-        return {"status": "not_tested", "reason": f"a task of kind {task.kind} has no labels"}
+        return _none(f"a task of kind {task.kind} has no labels")
     table = loop.observed.table
     labels = {name: table.golds.get(text) for text, name in enumerate(table.texts.values)}
     read = {label: task.read(label, "text").value for label in labels.values() if label is not None}
     gold = answer_quality.gold_summary(labels.values(), lambda label: read[label] is not None)
     if not gold.given:
-        return {"status": "not_tested", "reason": "the texts carry no gold labels"}
+        return _none("the texts carry no gold labels")
     if not gold.mapped:
-        names = ", ".join(repr(text) for text in gold.examples)
-        reason = f"none of the {gold.given} gold labels names a label of the task (such as {names})"
-        return {"status": "not_tested", "reason": reason, "gold": gold}
+        such = ", ".join(map(repr, gold.examples))
+        reason = f"none of the {gold.given} gold labels names a label of the task (such as {such})"
+        return _none(reason) | {"gold": gold}
     named = {name: read[label] for name, label in labels.items() if label is not None}
     golds = {name: value for name, value in named.items() if isinstance(value, str | tuple)}
     models = list(answer_quality.performance(table, golds, loop.parts.oracle.answer))

@@ -36,13 +36,13 @@ from auditor.models.budget import BOOK, Budget
 from auditor.models.client import Client, definitive
 from auditor.models.reply_cache import Cache
 from auditor.models.row_models import TableModel
+from auditor.run.preparation import BARE
 from auditor.run.state import silent
 from auditor.store.folder import RunFolder
 from auditor.tables.row_schema import Schema
 from auditor.tables.tabular_plan import TabularPlan
 from auditor.tasks.task import Task
 
-BARE = "bare"  # the format name of an input that is sent as it is
 LEVEL = 0.05
 CASES = 1_000  # that the test looks at
 PERMUTATIONS = 999
