@@ -155,14 +155,14 @@ def _as_models(model: Any, task: str, options: Mapping[str, Any]) -> tuple[tuple
 
 def _filed(data: Any, folder: Path) -> Path | None:
     """The file of pairs or of whole requests that is made of what the caller handed over; None of texts."""
-    from auditor.run import own_pairs, traffic
+    from auditor.run.own_data import FIRST, MESSAGES, SECOND, WITHIN, is_request
     from auditor.tasks.seeds import fields_of, rows_of
 
     names = set(fields_of(data))
-    if not ({own_pairs.FIRST, own_pairs.SECOND} <= names or names & {traffic.MESSAGES, *traffic.WITHIN}):
+    if not ({FIRST, SECOND} <= names or names & {MESSAGES, *WITHIN}):
         return None
     rows = list(rows_of(data))
-    if not ({own_pairs.FIRST, own_pairs.SECOND} <= names or (rows and traffic.is_request(rows[0]))):
+    if not ({FIRST, SECOND} <= names or (rows and is_request(rows[0]))):
         return None
     try:
         lines = [json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows]

@@ -36,7 +36,7 @@ from auditor.core.types import Case, Check, Progress, Prompt, SourceText, id_of
 from auditor.models.budget import Budget
 from auditor.models.reply_cache import Cache
 from auditor.perturb.dictionaries import Dictionary
-from auditor.run import own_pairs, traffic
+from auditor.run.own_data import Pairs, Traffic, is_traffic, read_requests, require_models, suite_of
 from auditor.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ def prepare(
 
     task = tasks.of_plan(plan) if task is None else task
     brings = seeds is None and plan.data is not None  # a file, which may hold requests or pairs
-    if brings and traffic.is_traffic(str(plan.data)):
-        task, seeds = traffic.read(plan, task)
+    if brings and is_traffic(str(plan.data)):
+        task, seeds = read_requests(plan, task)
     elif plan.columns.keys() & {"messages", "answer"}:
         raise ConfigError(
             "--column messages and answer are for whole requests: --data requests.jsonl, lines with messages."
@@ -124,7 +124,7 @@ def prepare(
     _require_sense(plan, task)
     facts: dict[str, Any] = {"task_sha256": task.sha256}
     texts: list[SourceText] = []
-    brought = own_pairs.suite_of(plan) if brings and cases is None and seeds is None else None
+    brought = suite_of(plan) if brings and cases is None and seeds is None else None
     if models is None:
         models = _models(plan, task) if need_models else []
     typed, slow = plan, not all(model.fast for model in models)
@@ -143,8 +143,8 @@ def prepare(
         _require_claims(plan, task, made.seeds)
     chosen = dictionaries_of(plan)
     require_names(plan, made.suite, chosen)
-    if isinstance(task, traffic.Traffic):
-        traffic.require_models(models)
+    if isinstance(task, Traffic):
+        require_models(models)
     if task.turns:
         _require_talks(plan, task, models)
     oracle = oracle_of(plan, task)
@@ -173,8 +173,8 @@ def remade(parts: Parts, *, plan: Plan | None = None, texts: Sequence[SourceText
     """Return ``parts`` with a fresh suite and gate for another plan or other texts; all else is shared."""
     plan, facts = plan or parts.plan, dict(parts.facts)
     chosen = parts.texts if texts is None else texts
-    if isinstance(parts.suite, own_pairs.Pairs):
-        made = _brought(plan, own_pairs.Pairs(str(plan.data), limit=plan.limit), facts)
+    if isinstance(parts.suite, Pairs):
+        made = _brought(plan, Pairs(str(plan.data), limit=plan.limit), facts)
     else:
         ordered = shuffled(chosen, plan.seed) if plan.until_decided else chosen
         made = stages(plan, parts.task, ordered, facts, parts.parser)
@@ -189,7 +189,7 @@ def tell_proxies(models: Iterable[Model | None], observe: Observer) -> None:
             observe(Progress(phase="plan", done=0, message=said))
 
 
-def _brought(plan: Plan, suite: own_pairs.Pairs, facts: dict[str, Any]) -> Stages:
+def _brought(plan: Plan, suite: Pairs, facts: dict[str, Any]) -> Stages:
     facts["seeds"] = {"source": plan.data, "n": suite.texts, "skipped": suite.skipped.total(), "sha256": suite.sha256}
     return Stages(suite, None, suite.texts, None)
 
@@ -414,7 +414,6 @@ def stages(
 def require_names(plan: Plan, suite: Suite, dictionaries: Sequence[Dictionary]) -> None:
     """Refuse a ``--reference`` or a rule of ``--fail-on`` that no claim of this run could be about."""
     from auditor.perturb.grammar.cases import GrammarSuite
-    from auditor.run.own_pairs import Pairs
 
     known: dict[str, Collection[str]] = {d.attribute: d.groups for d in dictionaries}
     changed = set(plan.attributes or (d.attribute for d in dictionaries if d.default))

@@ -14,7 +14,7 @@ import pytest
 from auditor import audit, resume
 from auditor.core.errors import ConfigError, DataFileError, UserError
 from auditor.core.types import SourceText
-from auditor.run.own_pairs import Pair, edits, spans
+from auditor.run.own_data import Pair, edits, spans
 from auditor.tasks import read_given
 from tests.asking import csv_file
 

@@ -14,7 +14,7 @@ from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
 from auditor.core.types import Prompt, Request
 from auditor.models.openai import OpenAIChat
-from auditor.run import traffic
+from auditor.run import own_data
 from tests.asking import json_lines
 
 TOOLS = [{"type": "function", "function": {"name": "decide", "parameters": {"type": "object"}}}]
@@ -101,7 +101,7 @@ def test_roles_and_paths_choose_messages(tmp_path: Path) -> None:
         ("assistant,$.messages[0].content", ["His Honour signed policy 0. Decide.", "What else does he say?"]),
     ):
         columns = {"messages": messages} if messages else {}
-        task, found = traffic.read(Plan(task="hiring", data=file, columns=columns), tasks.load("hiring"))
+        task, found = own_data.read_requests(Plan(task="hiring", data=file, columns=columns), tasks.load("hiring"))
         assert found[0].text.split("\n\n=====\n\n") == expected
         task.about(found[0].text)
         prompt = task.render(found[0].text)
@@ -152,7 +152,7 @@ def test_a_server_is_sent_the_request_but_for_the_model() -> None:
 def test_what_is_wrong_is_said(tmp_path: Path, column: str, path: str, said: str) -> None:
     file = str(json_lines(tmp_path / "r.jsonl", requests()))
     with pytest.raises((ConfigError, DataFileError), match=said):
-        traffic.read(Plan(task="hiring", data=file, columns={column: path}), tasks.load("hiring"))
+        own_data.read_requests(Plan(task="hiring", data=file, columns={column: path}), tasks.load("hiring"))
     with pytest.raises(ConfigError, match="are for whole requests"):
         audit("hiring", model="vader", columns={"messages": "user"})
 
@@ -162,12 +162,14 @@ DEEP = '{"a": ' * 300 + "1" + "}" * 300
 
 def test_an_answer_that_is_nested_without_end_is_one_that_cannot_be_read(tmp_path: Path) -> None:
     file = str(json_lines(tmp_path / "r.jsonl", requests()))
-    task, _ = traffic.read(Plan(task="hiring", data=file, columns={"answer": "$..decision"}), tasks.load("hiring"))
+    task, _ = own_data.read_requests(
+        Plan(task="hiring", data=file, columns={"answer": "$..decision"}), tasks.load("hiring")
+    )
     for output in ("[" * 100_000, json.dumps({"tool_calls": [{"function": {"arguments": DEEP}}]})):
         assert task.read(output).status == "unparsed"
     json_lines(tmp_path / "r.jsonl", [requests()[0], requests(x=json.loads(DEEP))[1]])
     with pytest.raises(DataFileError, match="line 2: not JSON: fields too deep inside each other"):
-        traffic.read(Plan(task="hiring", data=file), tasks.load("hiring"))
+        own_data.read_requests(Plan(task="hiring", data=file), tasks.load("hiring"))
 
 
 HUMAN = {"lc": 1, "type": "constructor", "id": ["langchain", "HumanMessage"], "kwargs": {"content": "He is kind."}}
@@ -176,12 +178,12 @@ ROLE = {"role": "user", "content": "He is kind."}
 
 @pytest.mark.parametrize(
     ("outside", "messages", "columns"),
-    [*((name, [ROLE], {}) for name in traffic.WITHIN), ("inputs", [[HUMAN]], {"messages": "$..content"})],
+    [*((name, [ROLE], {}) for name in own_data.WITHIN), ("inputs", [[HUMAN]], {"messages": "$..content"})],
 )
 def test_logs_name_the_request_otherwise(
     outside: str, messages: list[Any], columns: dict[str, str], tmp_path: Path
 ) -> None:
     file = str(json_lines(tmp_path / "r.jsonl", [{outside: {"messages": messages}, "id": "one"}]))
-    assert traffic.is_traffic(file)
-    _, told = traffic.read(Plan(task="sentiment", data=file, columns=columns), tasks.load("sentiment"))
+    assert own_data.is_traffic(file)
+    _, told = own_data.read_requests(Plan(task="sentiment", data=file, columns=columns), tasks.load("sentiment"))
     assert [(one.id, one.text) for one in told.seeds] == [("one", "He is kind.")]
