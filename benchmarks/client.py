@@ -24,9 +24,8 @@ from typing import NamedTuple
 from common import Row
 
 from auditor.core.types import Message, Prompt, Request, Response
-from auditor.models.attempts import RetryPolicy
-from auditor.models.budget import Budget
-from auditor.models.client import Client
+from auditor.models.client import Client, RetryPolicy
+from auditor.models.limits import Budget
 from auditor.models.openai import OpenAIChat
 
 SERVER = Path(__file__).resolve().parents[1] / "tests" / "e2e" / "fault_server.py"

@@ -14,7 +14,7 @@ from auditor.core.errors import CallError
 from auditor.core.protocols import Reply
 from auditor.core.shown import BIDI_SAFE
 from auditor.core.types import Message, Prompt, Request, SourceText
-from auditor.models.budget import Price
+from auditor.models.limits import Price
 from auditor.tables.columns import Column
 from auditor.testing.planted import Planted
 

@@ -12,7 +12,7 @@ import pytest
 from nursery import Server
 
 from auditor.core.errors import CallError
-from auditor.models.attempts import RetryPolicy
+from auditor.models.client import RetryPolicy
 
 for name in ("COLUMNS", "LINES"):  # workers of pytest-xdist set them, and a test alone does not
     os.environ.pop(name, None)

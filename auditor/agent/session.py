@@ -25,7 +25,7 @@ from auditor.core.protocols import Model, Observer
 from auditor.core.record import read as read_record
 from auditor.core.shown import plural, verb
 from auditor.core.types import SourceText, digest
-from auditor.models.budget import BOOK, Budget, spent_in
+from auditor.models.limits import BOOK, Budget, spent_in
 from auditor.run.audit import run_sync
 from auditor.run.preparation import Parts, prepare
 from auditor.store.folder import RUN, RunFolder

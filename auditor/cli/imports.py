@@ -152,7 +152,7 @@ def recorded(
 def ask(plan: Plan, format: str, *, dry_run: bool, yes: bool) -> int:
     """Ask the models of ``plan`` about the benchmark that its task names (``audit --task NAME --data FILE``)."""
     from auditor.contrib.benchmarks import asking, benchmarked, items
-    from auditor.models.budget import Budget
+    from auditor.models.limits import Budget
 
     if plan.data is None:
         raise ConfigError(f"--task {plan.task} takes the published file: --data FILE (nothing of it is shipped)")

@@ -171,7 +171,7 @@ def check_grammar(*, file: str) -> int:
 
 def models() -> int:
     """List the kinds of models, what each needs, and what of that is installed or set."""
-    from auditor.models.catalogue import kinds
+    from auditor.models import kinds
 
     for row in kinds():
         state = "installed" if row.installed else f"needs {', '.join(row.missing)}"

@@ -224,7 +224,7 @@ class _Stored(msgspec.Struct):
 def _where(spec: str) -> str:
     """An ``http:`` model with the server and the variables that its file names, where it can be read."""
     from auditor.core.errors import UserError
-    from auditor.models.http_file import read
+    from auditor.models.http import read
 
     for rows in (False, True):
         with suppress(UserError):

@@ -451,7 +451,7 @@ class SharedPlan(PlanModel):
 
     @property
     def limits(self) -> dict[str, Any]:
-        """The limits and prices (USD per million tokens), as a `auditor.models.budget.Budget` takes them."""
+        """The limits and prices (USD per million tokens), as a `auditor.models.limits.Budget` takes them."""
         limits = {name: getattr(self, name) for name in ("max_calls", "max_cost", "max_seconds")}
         return limits | dict(zip(("price_in", "price_out"), self.price or (None, None), strict=True))
 

@@ -9,18 +9,47 @@ Specs are ``vader``, ``reviews``, ``textblob``, ``rules``, ``hf:ID-or-path``, ``
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
+from importlib.util import find_spec
 from typing import Any
 
+import msgspec
+
+from auditor.core import reading
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.protocols import MODELS, Model
-from auditor.models import catalogue
 
-HINT = f"Specs: {', '.join(one.spec for one in catalogue.KINDS if not one.rows)}. See: audit list models"
+# Providers of LangChain that many use: package that is imported, and the variable of its key.
+LANGCHAIN: Mapping[str, tuple[str, str | None]] = {
+    "anthropic": ("langchain_anthropic", "ANTHROPIC_API_KEY"),
+    "google_genai": ("langchain_google_genai", "GOOGLE_API_KEY"),
+    "mistralai": ("langchain_mistralai", "MISTRAL_API_KEY"),
+    "ollama": ("langchain_ollama", None),
+    "openai": ("langchain_openai", "OPENAI_API_KEY"),
+}
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of spec; ``rows``: it decides on rows of tables and takes no text."""
+
+    spec: str
+    what: str
+    example: str
+    packages: tuple[str, ...] = ()  # must be importable
+    extra: str | None = None  # of this project, which brings them
+    environment: tuple[str, ...] = ()  # variables that it reads
+    rows: bool = False
+    install: str | None = None  # the line that installs it, where no extra can
+
+
+KINDS = msgspec.json.decode(reading.shipped("embedded", "models.json").read_bytes(), type=tuple[Kind, ...])
+BY_NAME = {one.spec.partition(":")[0]: one for one in KINDS}
+HINT = f"Specs: {', '.join(one.spec for one in KINDS if not one.rows)}. See: audit list models"
 # Start of a name that leaves its kind out → the kind.
 PREFIXES: Mapping[str, str] = {
     **dict.fromkeys(("gpt-", "chatgpt", "o1", "o3", "o4", "ft:gpt-"), "openai"),
-    **{f"{provider}:": "langchain" for provider in catalogue.LANGCHAIN},
+    **{f"{provider}:": "langchain" for provider in LANGCHAIN},
     "claude": "langchain:anthropic",
     "gemini": "langchain:google_genai",
     "mistral": "langchain:mistralai",
@@ -66,7 +95,7 @@ def make(
     """
     plugin = find(spec)
     kind, colon, argument = parts_of(spec)
-    known = catalogue.BY_NAME.get(kind)
+    known = BY_NAME.get(kind)
     if known is not None and ":" in known.spec and not argument:
         raise ConfigError(f"model {spec!r} is incomplete: {known.spec} is {known.what}, for example: {known.example}")
     parameters = inspect.signature(plugin).parameters
@@ -96,15 +125,15 @@ def parts_of(spec: str) -> tuple[str, str, str]:
 def find(spec: str) -> Callable[..., Model]:
     """Find the adapter's class for the kind of ``spec``, which may be incomplete; raise the errors of `make`."""
     kind = parts_of(spec)[0]
-    if kind in catalogue.BY_NAME and catalogue.BY_NAME[kind].rows:
+    if kind in BY_NAME and BY_NAME[kind].rows:
         raise ConfigError(
-            f"model {spec!r}: {catalogue.BY_NAME[kind].what}; for texts, wrap one in a function and use "
+            f"model {spec!r}: {BY_NAME[kind].what}; for texts, wrap one in a function and use "
             f"python:MODULE:FUNCTION. {HINT}"
         )
     try:
         return MODELS.load(kind)
     except UnknownPlugin as error:
-        known = {*MODELS.names(), *catalogue.BY_NAME}
+        known = {*MODELS.names(), *BY_NAME}
         name = spec.strip()
         prefix = next((kind for start, kind in PREFIXES.items() if name.casefold().startswith(start)), None)
         if prefix is None:
@@ -119,7 +148,7 @@ def may_cost(spec: str) -> bool:
     >>> [may_cost(spec) for spec in ("vader", "planted", "hf:./mine", "openai:gpt-4o-mini", "exec:./ask")]
     [False, False, False, True, True]
     """
-    known = catalogue.BY_NAME.get(spec.strip().partition(":")[0])
+    known = BY_NAME.get(spec.strip().partition(":")[0])
     if known is not None and known.rows:
         return False
     plugin = find(spec)
@@ -164,3 +193,73 @@ def defaults(task: Any) -> list[str]:
         f"no embedded model does the task {task.name!r}; name one, for example --model openai:NAME "
         "--base-url http://127.0.0.1:8000/v1"
     )
+
+
+# -- what there is, what it needs, and whether that is here -----------------------------------------------------------
+
+
+class Needs(msgspec.Struct, frozen=True, kw_only=True):
+    """The needs of a kind of model, or of a provider, and whether they are met."""
+
+    installed: bool
+    install: str | None = None  # the line to run
+    environment: dict[str, bool] = {}  # variable → whether it is set; never its value
+
+
+class Listed(Needs, frozen=True, kw_only=True):
+    """A kind of spec as `audit list models` lists it."""
+
+    spec: str
+    what: str
+    example: str
+    missing: tuple[str, ...] = ()  # packages
+    providers: dict[str, Needs] = {}  # of LangChain
+
+
+def kinds() -> list[Listed]:
+    """Return every kind of spec; plugins of other packages come last."""
+    plugins = [
+        Listed(
+            spec=name,
+            what="plugin of an installed package",
+            installed=True,
+            example=f"audit --task sentiment --model {name}",
+        )
+        for name in MODELS.names()
+        if not MODELS.is_own(name)
+    ]
+    return [*map(_listed, KINDS), *plugins]
+
+
+def _listed(kind: Kind) -> Listed:
+    missing = tuple(package for package in kind.packages if not installed(package))
+    packages = f'"llm-bias-auditor[{kind.extra}]"' if kind.extra else " ".join(missing)
+    return Listed(
+        spec=kind.spec,
+        what=kind.what,
+        installed=not missing,
+        missing=missing,
+        install=(kind.install or f"pip install {packages}") if missing else None,
+        environment=_are_set(kind.environment),
+        example=kind.example,
+        providers={
+            name: Needs(
+                installed=installed(package),
+                install=None if installed(package) else f"pip install {package.replace('_', '-')}",
+                environment=_are_set((key,) if key else ()),
+            )
+            for name, (package, key) in (LANGCHAIN.items() if kind.spec.startswith("langchain:") else ())
+        },
+    )
+
+
+def installed(package: str) -> bool:
+    """Return whether ``package`` can be imported, without importing it."""
+    try:
+        return find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _are_set(names: Iterable[str]) -> dict[str, bool]:
+    return {name: bool(os.environ.get(name, "").strip()) for name in names}

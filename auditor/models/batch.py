@@ -29,9 +29,8 @@ from auditor.core.errors import (
 from auditor.core.protocols import Model, Reply
 from auditor.core.reading import from_json
 from auditor.core.types import Request, digest
-from auditor.models.budget import Price
-from auditor.models.openai import OpenAIChat
-from auditor.models.openai_protocol import read_completion
+from auditor.models.limits import Price
+from auditor.models.openai import OpenAIChat, read_completion
 from auditor.models.transport import DETAIL, error_code, of_status, said
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from auditor.core.shown import keep_secret, scrub
 from auditor.core.types import Request, Usage, digest
 from auditor.models import transport
 from auditor.models.adapter import token_limits, usage
-from auditor.models.budget import lookup
-from auditor.models.openai_protocol import revealed, unsupported
+from auditor.models.limits import lookup
+from auditor.models.openai import revealed, unsupported
 
 _TIMES: ContextVar[Counter[str]] = ContextVar("calls of each tool in this conversation")
 # How providers say that they kept an answer back (OpenAI; Gemini; Bedrock), and that it ended at the limit on tokens.

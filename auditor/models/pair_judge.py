@@ -16,7 +16,7 @@ from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.protocols import Model
 from auditor.core.record.measured import JudgeControls
 from auditor.core.types import Prompt, Request, Response
-from auditor.models.attempts import definitive
+from auditor.models.client import definitive
 
 KEPT = 4096  # texts whose vectors are remembered
 TRUSTED = 0.75  # share of control pairs that the judge must get right

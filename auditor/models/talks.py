@@ -15,9 +15,8 @@ from auditor.core.errors import BudgetExceeded, CallError, ContentFiltered
 from auditor.core.protocols import Model
 from auditor.core.talk import Call, Message, Said, Tool
 from auditor.core.types import Prompt, Request, Response, Usage
-from auditor.models.attempts import Key, failure
-from auditor.models.budget import Budget
-from auditor.models.client import Client, Queue
+from auditor.models.client import Client, Key, Queue, failure
+from auditor.models.limits import Budget
 from auditor.models.reply_cache import Cache
 
 NO_TOOL = "error: there is no tool of this name"

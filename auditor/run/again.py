@@ -12,7 +12,7 @@ from auditor.core.plan import CONFIRM_REPLICATES, Plan
 from auditor.core.protocols import Oracle
 from auditor.core.types import Answer, Case, Progress, Request, Variant
 from auditor.measure.interactions import smaller
-from auditor.models.attempts import unanswered
+from auditor.models.client import unanswered
 from auditor.run.preparation import prepare, prompt_of
 from auditor.run.state import State, Tally
 from auditor.store.folder import RunFolder

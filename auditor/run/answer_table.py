@@ -18,7 +18,7 @@ from auditor.core.record import RunRecord
 from auditor.core.shown import csv_text
 from auditor.core.types import Answer, Case, Response, Variant, Verdict
 from auditor.measure.observations import Shape, place_of, score_in, shape_of
-from auditor.models.attempts import unanswered
+from auditor.models.client import unanswered
 from auditor.run.preparation import dictionaries_of, plan_of
 from auditor.run.state import question
 from auditor.store.folder import Evidence

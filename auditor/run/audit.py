@@ -35,7 +35,7 @@ from auditor.core.record import RunRecord
 from auditor.core.shown import plural, verb
 from auditor.core.types import Finding, Progress, SourceText, names
 from auditor.core.verdict import Verdict, verdict
-from auditor.models.budget import BOOK
+from auditor.models.limits import BOOK
 from auditor.run import again
 from auditor.run.again import confirm
 from auditor.run.dryrun import planned

@@ -27,7 +27,7 @@ from auditor.core.types import Answer, Case, Check, Message, Progress, Prompt, R
 from auditor.measure import findings, impact
 from auditor.measure.findings import claims
 from auditor.measure.observations import Observations, shape_of
-from auditor.models.budget import BOOK
+from auditor.models.limits import BOOK
 from auditor.run.audit import plan_record, recalled, require_same_inputs, run_sync
 from auditor.run.preparation import Parts, prepare, tell_proxies
 from auditor.run.rounds import is_placebo, source

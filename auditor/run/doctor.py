@@ -19,8 +19,8 @@ from auditor.core.record.base import PositiveControl
 from auditor.core.shown import cut_off, plural
 from auditor.core.types import Answer, Prompt, Request, Response, Usage
 from auditor.measure.answer_quality import alike, kind_of
-from auditor.models.budget import Budget, Price, estimated_tokens
 from auditor.models.client import Client
+from auditor.models.limits import Budget, Price, estimated_tokens
 from auditor.models.talks import Talks
 from auditor.report import run_checks
 from auditor.run import loop, preparation

@@ -23,7 +23,7 @@ from auditor.core.shown import plural
 from auditor.core.types import FORMAT_VERSION, Case, Check, Input, Response, Variant
 from auditor.measure.answer_quality import gold_summary
 from auditor.measure.mitigation import UNMITIGATED, Mitigated, compare
-from auditor.models.budget import BOOK, Budget
+from auditor.models.limits import BOOK, Budget
 from auditor.perturb.dictionaries import Dictionary
 from auditor.perturb.matching import Matcher
 from auditor.perturb.name_lines import END, line_end

@@ -33,7 +33,7 @@ from auditor.core.protocols import (
     Suite,
 )
 from auditor.core.types import Case, Check, Progress, Prompt, SourceText, id_of
-from auditor.models.budget import Budget
+from auditor.models.limits import Budget
 from auditor.models.reply_cache import Cache
 from auditor.perturb.dictionaries import Dictionary
 from auditor.run.own_data import Pairs, Traffic, is_traffic, read_requests, require_models, suite_of

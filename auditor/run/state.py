@@ -47,7 +47,7 @@ from auditor.measure.interactions import smaller
 from auditor.measure.observations import Arm, Observations, Shape, place_of, shape_of
 from auditor.measure.rates import VIOLATION
 from auditor.measure.text_pairs import Measured, Metrics
-from auditor.models.attempts import unanswered
+from auditor.models.client import unanswered
 from auditor.perturb.dictionaries import Dictionary
 from auditor.run.preparation import Parts, formats_for, prompt_of
 from auditor.store.folder import RunFolder
@@ -55,8 +55,7 @@ from auditor.store.journal import Index, pair_number, short
 from auditor.tasks.task import Task
 
 if TYPE_CHECKING:
-    from auditor.models.attempts import Known
-    from auditor.models.client import Client
+    from auditor.models.client import Client, Known
     from auditor.models.pair_judge import PairJudge
     from auditor.models.talks import Talks
 
@@ -383,8 +382,7 @@ class State:
         return {(style, name): prompt_of(self.parts.task, text, style, name) for style, name in self._styles}
 
     def _client(self, tally: Tally) -> Client | Talks:
-        from auditor.models.attempts import RetryPolicy
-        from auditor.models.client import Client
+        from auditor.models.client import Client, RetryPolicy
         from auditor.models.talks import Talks
 
         model = tally.model

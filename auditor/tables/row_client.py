@@ -31,9 +31,8 @@ from auditor.core.types import (
 )
 from auditor.measure.intervals import korn_graubard
 from auditor.models.adapter import scalar
-from auditor.models.attempts import Key, unanswered
-from auditor.models.budget import BOOK, Budget
-from auditor.models.client import Client, definitive
+from auditor.models.client import Client, Key, definitive, unanswered
+from auditor.models.limits import BOOK, Budget
 from auditor.models.reply_cache import Cache
 from auditor.models.row_models import TableModel
 from auditor.run.preparation import BARE

@@ -13,7 +13,7 @@ import pytest
 from auditor import tasks
 from auditor.core.errors import CallError
 from auditor.core.types import Request
-from auditor.models.attempts import definitive, failure
+from auditor.models.client import definitive, failure
 from auditor.models.http import HttpTemplate
 from auditor.models.langchain import read
 from auditor.models.openai import OpenAIChat

@@ -22,9 +22,8 @@ from fault_server import prompt_key as key_of
 import auditor.models as models
 from auditor.core.errors import AuthFailed, BadRequest, BadResponse, BudgetExceeded, ServerFault
 from auditor.core.types import Request, Response
-from auditor.models.attempts import RetryPolicy
-from auditor.models.budget import Budget
-from auditor.models.client import Client
+from auditor.models.client import Client, RetryPolicy
+from auditor.models.limits import Budget
 from auditor.models.reply_cache import Cache
 from tests.asking import chat
 

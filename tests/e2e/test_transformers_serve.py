@@ -21,8 +21,8 @@ import pytest
 import auditor.models as models
 from auditor.core.errors import CallError
 from auditor.core.types import Request, Response
-from auditor.models.budget import Budget, most_tokens
 from auditor.models.client import Client
+from auditor.models.limits import Budget, most_tokens
 from auditor.models.reply_cache import Cache
 from tests.asking import chat
 

@@ -18,7 +18,7 @@ from auditor.agent.values import Entry, Figures, Record, Request, Row
 from auditor.core.errors import AuthFailed, UserError
 from auditor.core.protocols import Reply
 from auditor.core.types import ClaimVerdict, Usage
-from auditor.models.budget import Price
+from auditor.models.limits import Price
 from auditor.report import html, markdown, terminal
 from auditor.report.page import Page
 from auditor.testing.planted import Planted

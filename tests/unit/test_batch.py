@@ -15,10 +15,9 @@ from auditor.core.errors import AuthFailed, BadRequest, CallTimeout, ContentFilt
 from auditor.core.plan import Plan
 from auditor.core.protocols import Reply
 from auditor.core.types import Request, Response
-from auditor.models.attempts import RetryPolicy
 from auditor.models.batch import Batched, request_id
-from auditor.models.budget import Budget, Price, lookup
-from auditor.models.client import Client
+from auditor.models.client import Client, RetryPolicy
+from auditor.models.limits import Budget, Price, lookup
 from auditor.models.openai import OpenAIChat
 from auditor.run.dryrun import Ahead
 from auditor.run.preparation import prepare

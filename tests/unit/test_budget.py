@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from auditor.core.errors import BudgetExceeded, UserError
 from auditor.core.types import Message, Prompt
-from auditor.models import budget as prices
-from auditor.models.budget import BOOK, Budget, most_tokens, spent_in
+from auditor.models import limits as prices
+from auditor.models.limits import BOOK, Budget, most_tokens, spent_in
 
 
 def reserve(budget: Budget, *bounds: float, **more: list[bool]) -> int:

@@ -16,7 +16,7 @@ from auditor import Result, audit
 from auditor.core import plan as plan_module
 from auditor.core.plan import CHEAP_CALLS, Plan, resolve
 from auditor.core.types import Progress, SourceText
-from auditor.models.budget import BOOK, spent_in
+from auditor.models.limits import BOOK, spent_in
 from auditor.run import dryrun
 from auditor.run.audit import resume
 from auditor.run.dryrun import Ahead

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from auditor.core.errors import BadRequest, BadResponse, CallError, CallTimeout, PluginError, RateLimited, ServerFault
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Response, Usage
-from auditor.models.attempts import RetryPolicy
-from auditor.models.budget import Budget, Price
-from auditor.models.client import Client
+from auditor.models.client import Client, RetryPolicy
+from auditor.models.limits import Budget, Price
 from auditor.models.reply_cache import Cache
 from tests.asking import bare
 

@@ -15,8 +15,8 @@ from auditor.core import talk
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Response, Usage
-from auditor.models.budget import Budget
 from auditor.models.langchain import stub_tools
+from auditor.models.limits import Budget
 from auditor.models.talks import NO_JSON, NO_TOOL, Talks
 from auditor.tasks import Task, load
 

@@ -16,8 +16,8 @@ from auditor.core.plan import Plan
 from auditor.core.types import Answer, Case, Edit, Variant
 from auditor.measure import text_pairs
 from auditor.measure.text_pairs import About, Pair
-from auditor.models.budget import Budget
 from auditor.models.client import Client
+from auditor.models.limits import Budget
 from auditor.models.pair_judge import PairJudge, both, embedder
 from auditor.models.python import PythonFunction
 from auditor.run.dryrun import Ahead

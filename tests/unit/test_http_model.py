@@ -15,8 +15,7 @@ import auditor.models as models
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.protocols import Reply
 from auditor.core.types import Request, Usage
-from auditor.models.http import HttpTemplate
-from auditor.models.http_file import read
+from auditor.models.http import HttpTemplate, read
 from tests.asking import ask, bare, chat
 from tests.json_server import JsonServer
 

@@ -12,9 +12,8 @@ import pytest
 from auditor.core.errors import CallError, RateLimited
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Response
-from auditor.models.budget import Budget
 from auditor.models.client import Client
-from auditor.models.limiter import Limiter
+from auditor.models.limits import Budget, Limiter
 from tests.asking import bare
 
 

@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 from commands import Capture, Patch, both, proposed, said
 
-from auditor import audit
+from auditor import audit, models
 from auditor.cli import run_folders
 from auditor.cli.main import run
 from auditor.core.errors import RunFolderError
 from auditor.core.explain import pages
 from auditor.core.options import Group
 from auditor.core.protocols import MODELS
-from auditor.models import catalogue
 
 TEXTS = ["My mother is a doctor.", "His Black sister is kind.", "Her Indian brother sings in a choir."]
 
@@ -122,7 +121,7 @@ SECRET = "sk-0123456789-secret"
 
 def test_every_kind_of_spec_is_listed_with_what_it_needs(monkeypatch: Patch, capsys: Capture) -> None:
     gone = {"torch", "langchain", "langchain_ollama", "httpx"}
-    monkeypatch.setattr(catalogue, "find_spec", lambda name: None if name in gone else real(name))
+    monkeypatch.setattr(models, "find_spec", lambda name: None if name in gone else real(name))
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "  ")
     assert run(["list", "models"]) == 0

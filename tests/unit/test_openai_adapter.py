@@ -17,9 +17,8 @@ from auditor import tasks
 from auditor.core.errors import ConfigError, ParameterChanged, RateLimited, UserError
 from auditor.core.protocols import Reply
 from auditor.core.types import Request
-from auditor.models.logprobs import read_tokens, scores, shares
-from auditor.models.openai import OpenAIChat
-from auditor.models.openai_protocol import read_completion, unsupported
+from auditor.models.adapter import read_tokens, scores, shares
+from auditor.models.openai import OpenAIChat, read_completion, unsupported
 from auditor.models.transport import wait_s
 from auditor.tasks import kinds
 from tests.asking import ask, chat

@@ -18,7 +18,7 @@ from auditor.core.errors import AuthFailed, BadRequest, ConfigError, RunFolderEr
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import SourceText
-from auditor.models.openai_protocol import revealed
+from auditor.models.openai import revealed
 from auditor.run.audit import load, replay, resume, run_plan, run_sync, score
 from auditor.run.state import silent
 from auditor.store.folder import RunFolder

@@ -13,7 +13,7 @@ import pytest
 from commands import Capture, Patch, both
 
 from auditor.core.errors import DataFileError, UserError
-from auditor.models.http_file import read
+from auditor.models.http import read
 from auditor.tables import TabularPlan, audit_table
 from auditor.tables.row_client import permuted
 from tests.json_server import JsonServer

@@ -18,8 +18,8 @@ from auditor.core.errors import DataFileError
 from auditor.core.plan import Plan
 from auditor.core.reading import from_json, read_data, read_text
 from auditor.core.waivers import load as load_waivers
-from auditor.models.http_file import read as read_http
-from auditor.models.openai_protocol import json_object
+from auditor.models.http import read as read_http
+from auditor.models.openai import json_object
 from auditor.models.recorded import Recorded
 from auditor.perturb.grammar.reader import parse
 from auditor.report.legal.fill import load as load_fill

@@ -15,8 +15,8 @@ from auditor.core.errors import ConfigError
 from auditor.core.plan import CHEAP_CALLS, Plan
 from auditor.core.protocols import Model
 from auditor.core.types import Prompt, Request, Response
-from auditor.models.budget import Budget
 from auditor.models.client import Client
+from auditor.models.limits import Budget
 from auditor.models.reply_cache import Cache
 from auditor.tasks.task import Task
 
