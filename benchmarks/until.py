@@ -26,8 +26,6 @@ from auditor.measure.claims import Question, decide, net
 from auditor.measure.contrasts import Versions
 from auditor.measure.intervals import Look
 from auditor.measure.power import shift, spread
-from auditor.run.audit import run_sync
-from auditor.run.loop import source
 from auditor.run.preparation import Parts, prepare
 from auditor.run.rounds import FEW
 from auditor.run.state import Observed, State
@@ -67,17 +65,9 @@ def planned(task: str) -> tuple[Parts, tuple[Case, ...], dict[str, Check]]:
     parts = prepare(Plan.of(given), models=[])
     found: list[Case] = []
     checked: dict[str, Check] = {}
-
-    async def make() -> None:
-        rounds = source(parts)
-        while True:
-            cases, checks = await rounds.next(Random(7))
-            if not cases:
-                return
-            found.extend(cases)
-            checked.update(checks)
-
-    run_sync(make)
+    for case, checks in cases_of(parts):
+        found.append(case)
+        checked.update(checks)
     return parts, tuple(found), checked
 
 

@@ -120,7 +120,7 @@ async def _compare(
     texts = 0
     try:
         while not loop.status_reason:
-            cases, checks = await rounds.next(rng)
+            cases, checks, _ = await rounds.next(rng)
             if not cases:
                 break
             folder.add_cases((case, {v.id: checks[v.id] for v in case.variants}, None) for case in cases)

@@ -253,12 +253,9 @@ def _sample(parts: Parts) -> dict[str, float]:
 def cases_of(parts: Parts) -> Iterator[tuple[Case, Mapping[str, Check]]]:
     """The cases of a plan, with what the validity gate says of their variants, made in this process."""
     rounds, rng = Source(parts), Random(parts.plan.seed)
-    while True:
-        cases, checks = rounds.made(rng)
-        if not cases:
-            return
-        for case in cases:
-            yield case, checks
+    while (made := rounds.made(rng)).cases:
+        for case in made.cases:
+            yield case, made.checks
 
 
 @dataclass(kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from auditor.core.protocols import Model
 from auditor.core.record import RunRecord
 from auditor.core.record.measured import Claim
-from auditor.core.types import Answer, Case, Check, Finding, is_wording
+from auditor.core.types import Answer, Finding, is_wording
 from auditor.measure import findings
+from auditor.run.rounds import Round
 from auditor.run.state import Answers, State, Tally
 
 if TYPE_CHECKING:
@@ -26,16 +27,14 @@ NOT_CONFIRMED = (
 )
 
 
-async def prefer(
-    loop: State, judge: PairJudge, tally: Tally, cases: Sequence[Case], checks: Mapping[str, Check], answers: Answers
-) -> None:
+async def prefer(loop: State, judge: PairJudge, tally: Tally, made: Round, answers: Answers) -> None:
     """Let the judge compare the first answer for each variant with the first one for its original."""
     from auditor.tasks.text_oracle import mask, masked_terms
 
     await judge.calibrate()
     keys: list[tuple[str, str]] = []
     pairs: list[tuple[str, str]] = []
-    for case in cases:
+    for case in made.cases:
         for name in tally.formats:
             own = answers[name]
             first = _first_text(own.get(case.original.id, ()))
@@ -43,7 +42,7 @@ async def prefer(
                 if is_wording(variant):
                     continue
                 text = _first_text(own.get(variant.id, ()))
-                if first is None or text is None or checks[variant.id].status == "invalid":
+                if first is None or text is None or made.checks[variant.id].status == "invalid":
                     continue
                 terms = masked_terms(variant.edits)
                 keys.append((name, variant.id))

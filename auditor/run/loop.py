@@ -26,8 +26,8 @@ from auditor.measure.observations import Arm
 from auditor.report import run_checks
 from auditor.run import free
 from auditor.run.preparation import CANARIES, CANARY_REPLICATES, Parts, StoredCases
-from auditor.run.rounds import ROUND, source
-from auditor.run.state import LOST, Answered, Answers, State, Tally, silent, together
+from auditor.run.rounds import ROUND, Round, source
+from auditor.run.state import LOST, Answered, Answers, Prompts, State, Tally, silent, together
 from auditor.run.until import Until
 from auditor.store.folder import RunFolder
 from auditor.tasks.task import Task
@@ -64,10 +64,10 @@ class Loop(State):
         rounds.least = FIRST_TEXTS if self._doubtful else 0
         try:
             while not self.status_reason and not (self.until and (self.until.done or self.until.full)):
-                cases, checks = await rounds.next(rng)
-                if not cases:
+                made = await rounds.next(rng)
+                if not made.cases:
                     break
-                await self._round(cases, checks, rounds.lines)
+                await self._round(made)
         finally:
             rounds.close()
         await canaries(self, end=True)
@@ -79,26 +79,25 @@ class Loop(State):
     def _generated(self) -> int:
         return self.counts["taken" if self.parts.seeds else "cases"]  # a text may have several cases
 
-    async def _round(self, cases: Sequence[Case], checks: Mapping[str, Check], lines: Mapping[str, bytes]) -> None:
+    async def _round(self, made: Round) -> None:
         self.observed.forget()
-        prompts = self._take(cases, checks, lines)
+        prompts = self._take(made)
         if self._doubtful:
-            first = [self._first(case, checks) for case in cases[:FIRST_TEXTS]]
+            first = [self._first(case, made.checks) for case in made.cases[:FIRST_TEXTS]]
             await look_further(self, first, prompts)
             self._doubtful = False
         verdicts: list[Verdict] = []
-        await together(self._question(t, cases, checks, prompts, verdicts) for t in self.tallies)
+        await together(self._question(t, made, prompts, verdicts) for t in self.tallies)
         self.parts.suite.tell(sorted(verdicts, key=lambda v: (v.case_id, v.variant_id, v.model, v.format)))
         await canaries(self, end=False)
         if self.until is not None:
             self.until.look()
         await asyncio.sleep(0)
 
-    def _take(
-        self, cases: Sequence[Case], checks: Mapping[str, Check], lines: Mapping[str, bytes]
-    ) -> dict[tuple[str, str], Prompt]:
-        """Journal cases and prompts; returns the prompt of each (variant id, format)."""
-        prompts: dict[tuple[str, str], Prompt] = {}
+    def _take(self, made: Round) -> Prompts:
+        """Journal cases and prompts; returns the prompts."""
+        cases, checks, lines = made
+        prompts: Prompts = {}
         written: list[tuple[str, Prompt]] = []
         for case in cases:
             self.count(case, checks)
@@ -114,18 +113,12 @@ class Loop(State):
         self.observe(Progress(phase="generate", done=self._generated, planned=self.parts.seeds))
         return prompts
 
-    async def _question(
-        self,
-        tally: Tally,
-        cases: Sequence[Case],
-        checks: Mapping[str, Check],
-        prompts: Mapping[tuple[str, str], Prompt],
-        verdicts: list[Verdict],
-    ) -> None:
+    async def _question(self, tally: Tally, made: Round, prompts: Prompts, verdicts: list[Verdict]) -> None:
         """Ask one model about one round and judge its answers."""
+        cases, checks, _ = made
         answers: Answers = {name: defaultdict(list) for name in tally.formats}
         first = [v for case in cases for v in self._first(case, checks)]
-        ordered = [case for case in cases if joint_first.ordered(case)]
+        ordered = [case for case in cases if _ordered(case)]
         # A wording more says more of a text than the same wording again.
         once = {v.id for v in first if self.observed.shape(v).kind == "wording"}
         once |= {v.id for case in ordered for v in (case.original, *case.variants)}
@@ -139,7 +132,7 @@ class Loop(State):
         self.stop(tally.client)
         self._require_scores(tally, answers)
         if self.until is not None:
-            self.until.leave(cases, checks, prompts, answers)
+            self.until.leave(made, prompts, answers)
         begin_canaries(self, tally, cases, prompts, answers)
         for case in cases:
             for name in tally.formats:
@@ -147,13 +140,13 @@ class Loop(State):
                 tally.keep(case, judged)
                 verdicts += judged
         if self.judge is not None:
-            await free.prefer(self, self.judge, tally, cases, checks, answers)
+            await free.prefer(self, self.judge, tally, made, answers)
 
     async def _ask(
         self,
         tally: Tally,
         variants: Sequence[Variant],
-        prompts: Mapping[tuple[str, str], Prompt],
+        prompts: Prompts,
         answers: Answers,
         *,
         once: Collection[str] = (),
@@ -198,7 +191,7 @@ class Loop(State):
     def _first(self, case: Case, checks: Mapping[str, Check]) -> Sequence[Variant]:
         if self.until is not None:
             return self.until.wanted(case, checks)
-        return joint_first.first(case) if joint_first.ordered(case) else (case.original, *case.variants)
+        return joint_first.first(case) if _ordered(case) else (case.original, *case.variants)
 
     def _said(self, tally: Tally, case: Case, answers: Answers) -> list[Verdict]:
         """What the oracle says so far, in all formats."""
@@ -216,6 +209,11 @@ class Loop(State):
                 "else. Use --oracle label, or a model with scores: hf:NAME, vader, or python: and exec: adapters "
                 "that return them."
             )
+
+
+def _ordered(case: Case) -> bool:
+    """Whether joint changes of a case are asked first, and their parts only after a change."""
+    return case.suite == joint_first.JointFirst.name
 
 
 def _present(case: Case, answers: Mapping[str, list[Answer]]) -> dict[str, list[Answer]]:
@@ -272,9 +270,7 @@ def has_canaries(parts: Parts, model: Model) -> bool:
     )
 
 
-def begin_canaries(
-    loop: State, tally: Tally, cases: Sequence[Case], prompts: Mapping[tuple[str, str], Prompt], answers: Answers
-) -> None:
+def begin_canaries(loop: State, tally: Tally, cases: Sequence[Case], prompts: Prompts, answers: Answers) -> None:
     """Take note of the first prompts that one model got, and of its answers."""
     if tally.canaries or not has_canaries(loop.parts, tally.model):
         return
@@ -330,7 +326,7 @@ async def positive_control(loop: State, *, first: bool = False) -> None:
     pairs = loop.parts.task.controls if loop.plan.protocol == "default" else ()
     if loop.status_reason or not pairs:
         return
-    prompts: dict[str, dict[tuple[str, str], Prompt]] = {}
+    prompts: dict[str, Prompts] = {}
     for n, texts in enumerate(pairs):
         for place, text in zip("ov", texts, strict=True):
             prompts[f"control.{n}.{place}"] = loop.prompts(text)
@@ -346,9 +342,7 @@ async def positive_control(loop: State, *, first: bool = False) -> None:
     await together(map(ask, loop.tallies))
 
 
-async def _ask_pairs(
-    loop: State, tally: Tally, prompts: Mapping[str, Mapping[tuple[str, str], Prompt]], times: int
-) -> None:
+async def _ask_pairs(loop: State, tally: Tally, prompts: Mapping[str, Prompts], times: int) -> None:
     asked = [
         ((name, text), Request(prompt=own[tally.model.style, name], replicate=k, variant_id=text))
         for name in tally.formats
@@ -384,9 +378,7 @@ def doubtful(loop: State) -> list[Tally]:
     return [t for t in asked if not any(one.seen for one in t.control.values())]
 
 
-async def look_further(
-    loop: State, versions: Sequence[Sequence[Variant]], prompts: Mapping[tuple[str, str], Prompt]
-) -> None:
+async def look_further(loop: State, versions: Sequence[Sequence[Variant]], prompts: Prompts) -> None:
     """Ask doubtful models about the first texts, and stop the run where a model answers everything alike."""
 
     async def ask(tally: Tally) -> None:

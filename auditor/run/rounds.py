@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from auditor.core.errors import ConfigError, MissingDependency, PluginError
 from auditor.core.plan import Plan, of_package
@@ -40,14 +40,20 @@ AHEAD = 3  # chunks in flight for each worker
 # What a worker made of one chunk of seeds: cases with their checks, as in ``cases.jsonl``, and what its suite skipped
 # and passed over.
 Made = tuple[Sequence[bytes], Mapping[str, int], Mapping[str, int]]
-Round = tuple[Sequence[Case], dict[str, Check]]
+
+
+class Round(NamedTuple):
+    """Cases, the checks of their variants, and lines for ``cases.jsonl`` where a worker wrote them."""
+
+    cases: Sequence[Case] = ()
+    checks: Mapping[str, Check] = MappingProxyType({})
+    lines: Mapping[str, bytes] = MappingProxyType({})
 
 
 class Source:
     """Makes rounds of cases, with the checks of their variants, in this process."""
 
     least = 0  # seeds of the first round
-    lines: Mapping[str, bytes] = MappingProxyType({})  # of the last round for cases.jsonl, where a worker wrote them
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -61,9 +67,7 @@ class Source:
         """The next round, made in this process."""
         parts, suite = self._parts, self._parts.suite
         cases = suite.ask(self.size(), rng)
-        if not cases:
-            return (), {}
-        return gated(parts.plan, cases, parts.gate, parts.placebos, suite)
+        return Round(*gated(parts.plan, cases, parts.gate, parts.placebos, suite)) if cases else Round()
 
     def size(self) -> int:
         """Return the number of seeds of the next round: few in the first, where a model that cannot be read stops."""
@@ -389,8 +393,7 @@ class Spread(Source):
             cases.append(stored.case())
             checks.update(stored.checks())
             lines[stored.id] = line
-        self.lines = lines
-        return cases, checks
+        return Round(cases, checks, lines)
 
     def _fill(self) -> None:
         while len(self._flying) < self._ahead:

@@ -70,6 +70,7 @@ LOST = ("failed", "not_asked")  # no answer came
 Answered = Mapping[str, Mapping[tuple[str, int], Response]]  # by model, sha256 of the prompt and replicate
 K = TypeVar("K")
 Answers = dict[str, dict[str, list[Answer]]]  # format -> variant id -> answers of its replicates
+Prompts = dict[tuple[str, str], Prompt]  # by variant id, or style of a model, and format
 
 
 def sizes(variants: Iterable[Variant], checks: Mapping[str, Check]) -> Counter[str]:
@@ -377,7 +378,7 @@ class State:
         formats = formats_for(plan, self.parts.task, model)
         return Tally(model=model, replicates=replicates, formats=formats, score_of=self.parts.task.score_of)
 
-    def prompts(self, text: object) -> dict[tuple[str, str], Prompt]:
+    def prompts(self, text: object) -> Prompts:
         """How the models of this run are asked about ``text``, by style and format."""
         return {(style, name): prompt_of(self.parts.task, text, style, name) for style, name in self._styles}
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.core.record.measured import Claim
-from auditor.core.types import DECIDED, NEUTRAL, Answer, Case, Check, Edit, Prompt, Variant, is_beside, is_wording
+from auditor.core.types import DECIDED, NEUTRAL, Answer, Case, Check, Edit, Variant, is_beside, is_wording
 from auditor.measure.claims import MIN_TEXTS, Question
 from auditor.measure.findings import claims
 from auditor.measure.intervals import LOOKS, Look, nominal, spent
@@ -24,7 +24,8 @@ from auditor.measure.observations import attributes_of
 if TYPE_CHECKING:
     from auditor.core.plan import Plan
     from auditor.perturb.dictionaries import Dictionary
-    from auditor.run.state import Answers, State
+    from auditor.run.rounds import Round
+    from auditor.run.state import Answers, Prompts, State
 
 PLANNED = ("max_calls", "max_cost")  # limits that the looks were planned with
 EVERY = 8  # texts between two looks at what is left of the calls
@@ -221,16 +222,10 @@ class Until:
         real = {v.attributes for v in kept.values() if not is_beside(v)}
         return [v for v in kept.values() if v.attributes in real or v.attributes[0] not in primary]
 
-    def leave(
-        self,
-        cases: Sequence[Case],
-        checks: Mapping[str, Check],
-        prompts: Mapping[tuple[str, str], Prompt],
-        answers: Answers,
-    ) -> None:
+    def leave(self, made: Round, prompts: Prompts, answers: Answers) -> None:
         """Say of the versions that were left unasked that they were."""
-        for case in cases:
-            asked = {v.id for v in self.wanted(case, checks)}
+        for case in made.cases:
+            asked = {v.id for v in self.wanted(case, made.checks)}
             for variant in (case.original, *case.variants):
                 for name, own in answers.items():
                     if variant.id not in asked and (variant.id, name) in prompts:

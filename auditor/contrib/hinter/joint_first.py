@@ -36,11 +36,6 @@ def _part_of(variant: Variant, others: Sequence[Variant]) -> bool:
     return any(variant.choices < other.choices for other in others)
 
 
-def ordered(case: Case) -> bool:
-    """Say whether a case is asked in this order."""
-    return case.suite == JointFirst.name
-
-
 def first(case: Case) -> list[Variant]:
     """Return what is asked at once, with one answer each: the original, and variants that are part of no other."""
     return [case.original, *(v for v in case.variants if not _part_of(v, case.variants))]
