@@ -26,6 +26,7 @@ from auditor.measure.claims import Question, decide, net
 from auditor.measure.contrasts import Versions
 from auditor.measure.intervals import Look
 from auditor.measure.power import shift, spread
+from auditor.run.dryrun import cases_of
 from auditor.run.preparation import Parts, prepare
 from auditor.run.rounds import FEW
 from auditor.run.state import Observed, State
