@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import combinations
@@ -158,14 +158,7 @@ class Sized(NamedTuple):
 class Session:
     """Reads the texts, makes the folder and writes ``session.json``; goes on with the session in ``path``."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        observe: Observer,
-        path: Path | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, settings: Settings, *, observe: Observer, path: Path | None = None) -> None:
         self.settings, self.observe, self.lock = settings, observe, RLock()
         self.task, self.record = settings.task, settings.record
         self.runs: list[Entry] = []
@@ -180,12 +173,12 @@ class Session:
         self._lock = hold(self.path / ".lock", f"the session {self.path}")
         self._steps = Journal(self.path / STEPS, start)
         record.id, record.resumed = self.path.name, self._before.resumed + 1 if self._before else 0
-        self._budgets(clock)
+        self._budgets()
         if settings.seeds is not None:
             write_texts(self.path / TEXTS, settings.seeds)
         self.write()
 
-    def _budgets(self, clock: Callable[[], float]) -> None:
+    def _budgets(self) -> None:
         """Make one budget for all runs, kept in the folder before anything is used."""
         most, common = self.record.limits, self.settings.options.common
         earlier = 0.0
@@ -193,13 +186,12 @@ class Session:
             noted = (self.path / SESSION).stat().st_mtime
             last = max((f.stat().st_mtime for f in self.path.glob("runs/*/*.jsonl")), default=noted)
             earlier = self._before.spent.seconds + max(0.0, last - noted)
-        self._began, self._clock = clock() - earlier, clock
+        self._began = time.monotonic() - earlier
         self.budget = Budget(
             max_calls=most.max_calls,
             max_cost=most.max_cost,
             max_seconds=None if most.max_seconds is None else max(0.0, most.max_seconds - earlier),
             **dict(zip(("price_in", "price_out"), common.get("price", ()), strict=False)),
-            clock=clock,
         )
         self.budget.start()
         self.budget.keep(self.path / BOOK)
@@ -213,7 +205,7 @@ class Session:
         record.runs = self.runs + (self._before.runs[len(self.runs) :] if self._before else [])
         record.questions = measured.questions(record.done, declared(record))
         record.texts_left = self.pool.left
-        record.spent = Spent(calls=calls, cost_usd=usd, seconds=round(self._clock() - self._began, 3))
+        record.spent = Spent(calls=calls, cost_usd=usd, seconds=round(time.monotonic() - self._began, 3))
         values = msgspec.to_builtins(record)
         del values["questions"]
         for run in values["runs"]:

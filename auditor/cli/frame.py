@@ -42,6 +42,7 @@ BRIEF = ("run", "generate", "plan freeze")  # commands whose --help has the opti
 FIRST = {o.flag for o in Plan.flags().values() if o.first} | {"--dry-run", "--output"}
 PAGES = ("terminal", "json", "markdown", "html")
 HOMES = ("session.json", "trial.json")  # of folders that hold runs
+EVERY_S = 5.0  # between two lines of progress where no terminal is written to
 MARKS = 64  # points in time of which the rate of a run is told
 EXIT_USER, EXIT_INCOMPLETE, EXIT_DEFECT, EXIT_INTERRUPTED = 2, 3, 70, 130
 
@@ -314,12 +315,12 @@ def must_be_new(file: Path, why: str) -> Path:
     return file
 
 
-def print_as(format: str, values: object, lines: Iterable[object], *, ordered: bool = True, code: int = 0) -> int:
+def print_as(format: str, values: object, lines: Iterable[object], code: int = 0) -> int:
     """Print ``values`` as JSON, keys in order, or ``lines``, which are not made before; returns ``code``."""
     import msgspec
 
     if format == "json":
-        sys.stdout.write(json.dumps(msgspec.to_builtins(values), indent=2, sort_keys=ordered) + "\n")
+        sys.stdout.write(json.dumps(msgspec.to_builtins(values), indent=2, sort_keys=True) + "\n")
     else:
         say(*lines)
     return code
@@ -349,9 +350,8 @@ def put(
 class Draw:
     """Progress on stderr: a live line on a terminal, plain lines elsewhere."""
 
-    def __init__(self, *, every_s: float = 5.0) -> None:
+    def __init__(self) -> None:
         self._live = sys.stderr.isatty()
-        self._every = every_s
         self._last: dict[tuple[str, str], float] = {}
         self._marks: dict[tuple[str, str], deque[tuple[float, int]]] = {}  # when, and what was done by then
         self._began: dict[tuple[str, str], float] = {}
@@ -378,10 +378,10 @@ class Draw:
         since, before = marks[0]
         last = self._last.get(key)
         done = event.planned is not None and event.done >= event.planned
-        if not done and last is not None and now - last < (0.1 if self._live else self._every):
+        if not done and last is not None and now - last < (0.1 if self._live else EVERY_S):
             return
-        if not self._live and last is None and not done and now - began < self._every:
-            self._last[key] = now - self._every + 1.0
+        if not self._live and last is None and not done and now - began < EVERY_S:
+            self._last[key] = now - EVERY_S + 1.0
             return
         if done:
             if self._ended.get(key) == event.done:
