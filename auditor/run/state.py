@@ -103,221 +103,6 @@ async def together(asked: Iterable[Coroutine[Any, Any, None]]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class Observed:
-    """Fills tables of observations from cases and the answers to them."""
-
-    def __init__(self, models: Iterable[str] = (), score_of: str | None = None, *, parts: bool = False) -> None:
-        self.table = Observations()  # drawn at random and valid: all rates and claims are of these
-        self.directed = Observations()  # cases that earlier verdicts led to
-        self.discarded = Observations()  # variants of drawn cases that the validity check refused
-        for name in models:
-            self.table.models.of(name)
-        self._score_of, self._parts = score_of, parts
-        self._rows: dict[str, tuple[Observations, int]] = {}  # of the versions of this round, by variant id
-        self._shapes: dict[tuple[object, ...], Shape] = {}
-
-    @cached_property
-    def metrics(self) -> Metrics:
-        """What answers that are texts came to, of the versions in ``table``."""
-        return Metrics(self.table)
-
-    def forget(self) -> None:
-        """A round is over: no more answers to its versions come."""
-        self._rows.clear()
-
-    def add(self, case: Case, valid: Container[str]) -> None:
-        """Add the versions of a case, those of its variants that are ``valid`` in their table."""
-        table = self.directed if case.sampling == "directed" else self.table
-        if case.label is not None:
-            table.golds[table.texts.of(case.id)] = case.label
-        if case.source is not None:
-            table.sources[case.id] = case.source
-        by_choices = {v.choices: v.id for v in case.variants} if self._parts else {}
-        for variant in (case.original, *case.variants):
-            shape = self.shape(variant)
-            kept = variant is case.original or variant.id in valid
-            if kept or table is self.table:
-                place = table if kept else self.discarded
-                groups = tuple(variant.groups.items())
-                # The ids of the versions of one attribute that a joint one is put together from.
-                alone = itertools.islice(smaller(variant), variant.order) if self._parts else ()
-                parts = [by_choices[one] for one in alone if one in by_choices]
-                at = place_of(variant.edits, case.original.input)
-                row = place.shape(case.id, shape, variant.id, groups, parts, at)
-                self._rows[variant.id] = place, row
-
-    def take(self, answers: Mapping[str, Sequence[Answer]], *, model: str, format: str) -> None:
-        """Add what one model answered to the variants of one case in one format."""
-        for variant_id, own in answers.items():
-            if variant_id in self._rows:
-                table, row = self._rows[variant_id]
-                table.answers(row, model=model, format=format, answers=own, score_of=self._score_of)
-
-    def judge(self, verdict: Verdict) -> None:
-        """Add what the oracle said."""
-        if verdict.variant_id in self._rows:
-            table, row = self._rows[verdict.variant_id]
-            table.judge(row, verdict)
-
-    def measure(self, measured: Mapping[str, Measured], *, model: str, format: str) -> None:
-        """Add what the free answers of one model to the variants of one case came to."""
-        for variant_id, metrics in measured.items():
-            if (row := self._drawn(variant_id)) is not None:
-                self.metrics.add(row, model, format, metrics)
-
-    def prefer(self, variant_id: str, value: float, *, model: str, format: str) -> None:
-        """Add what the judge of texts said."""
-        if (row := self._drawn(variant_id)) is not None:
-            self.metrics.prefer(row, model, format, value)
-
-    def _drawn(self, variant_id: str) -> int | None:
-        table, row = self._rows.get(variant_id, (None, 0))
-        return row if table is self.table else None
-
-    def verdicts(self, models: Iterable[str]) -> Iterator[Verdict]:
-        """All verdicts of the run on valid variants, model by model; placebos after the others."""
-        for model in models:
-            for placebo in (False, True):
-                for table in (self.table, self.directed):
-                    judged = table.judged()
-                    arm = np.array([s.arm == Arm.PLACEBO for s in table.shapes.values], dtype=bool)
-                    here = judged.model == table.models.get(model)  # none where the model said nothing
-                    yield from table.verdicts(np.flatnonzero(here & (arm[judged.shape] == placebo)).tolist())
-
-    def changes(self) -> tuple[Counter[int], Counter[int]]:
-        """Violations, and hidden ones among them, by order."""
-        changes: tuple[Counter[int], Counter[int]] = Counter(), Counter()
-        for table in (self.table, self.directed):
-            judged = table.judged()
-            order = np.array([len(s.attributes) if s.arm == Arm.EDITED else 0 for s in table.shapes.values])
-            for counted, here in zip(changes, (judged.outcome == VIOLATION, judged.hidden == 1), strict=True):
-                counted.update(order[judged.shape[here]].tolist())
-        return changes
-
-    def shape(self, variant: Variant) -> Shape:
-        """What the edits of a variant come to; remembered for variants with the same edits elsewhere."""
-        key = tuple((e.attribute, e.kind, e.source_group, e.target_group, e.source, e.target) for e in variant.edits)
-        shape = self._shapes.get(key)
-        if shape is None:
-            if len(self._shapes) >= KEPT_SHAPES:
-                self._shapes.clear()
-            shape = self._shapes[key] = shape_of(variant.edits)
-        return shape
-
-
-def question(
-    task: Task,
-    plan: Plan,
-    dictionaries: Sequence[Dictionary],
-    controls: Mapping[str, bool | None],
-    counts: Mapping[str, int],
-) -> Question:
-    """What the claims of ``plan`` are about, where labels were given as often as ``counts`` says."""
-    return Question(
-        outcomes=task.outcomes(counts),
-        number=task.kind.number,
-        unit=task.unit,
-        graded=frozenset(f for f in task.formats if task.graded(f)),
-        primary={d.attribute: d.primary for d in dictionaries if d.primary is not None},
-        references=plan.references,
-        unmarked={d.attribute: [g.name for g in d.groups.values() if g.unmarked] for d in dictionaries},
-        delta=(plan.tolerance or (None,))[0] if task.kind.number else plan.delta,
-        positive_control=controls,
-    )
-
-
-@dataclass(kw_only=True)
-class Tally:
-    """One model of a run: what asks it, and what its answers came to, while they stream by."""
-
-    model: Model
-    replicates: int
-    formats: tuple[str, ...]
-    score_of: str | None = None  # the label whose log odds are the score of an answer
-    client: Client | Talks = field(init=False)
-    counts: Counter[str] = field(default_factory=Counter)
-    judged: bool = False  # whether any variant could be
-    # format -> answer that was read -> how often; None: all that came after `KEPT_VALUES`
-    values: dict[str, Counter[Any]] = field(default_factory=lambda: defaultdict(Counter))
-    unread: tuple[str, str] | None = None  # variant id and output of the first answer without a label
-    unparsed: Counter[str] = field(default_factory=Counter)  # answers without a label, and how often each came
-    cost_usd: float = 0.0
-    reported: set[str] = field(default_factory=set)
-    seen: Index = field(default_factory=Index)  # numbers of questions whose answers are counted
-    # journaled and not counted yet; what was not asked is not among them
-    known: set[tuple[str, int]] = field(default_factory=set)
-    waiting: list[Response] = field(default_factory=list)  # to be journaled together
-    waiting_since: float = 0.0
-    ahead: Counter[str] = field(default_factory=Counter)  # of a round under way: answers that are not counted yet
-    planned: int = 0  # prompts about the texts of the rounds until now
-    further: int = 0  # prompts of the controls of the whole run
-    hidden: list[tuple[Case, str, str]] = field(default_factory=list)  # case, variant id, format
-    canary_prompts: dict[tuple[str, str], Prompt] = field(default_factory=dict)  # by case id and format
-    canaries: dict[tuple[str, str], dict[str, list[object]]] = field(default_factory=dict)  # time -> answers, of each
-    control: dict[str, PositiveControl] = field(default_factory=dict)  # by format, of the pairs alone
-    # format -> what tells its answers from each other, of two of them at most
-    kinds: dict[str, set[Kind]] = field(default_factory=lambda: defaultdict(set))
-
-    def count(self, response: Response, answer: Answer) -> None:
-        """Count an answer that was not counted yet."""
-        counts = self.counts
-        counts["cached" if response.cached else "asked"] += 1
-        if answer.status != "ok":
-            counts[answer.status] += 1
-            counts["cut_off"] += response.cut_off
-            counts["too_long"] += response.error == PromptTooLong.code
-        kinds = self.kinds[response.format]
-        if len(kinds) < 2 and (kind := kind_of(answer, self.score_of)) is not None:
-            kinds.add(kind)
-        if (value := answer.value) is not None:
-            values = self.values[response.format]
-            values[value if value in values or len(values) < KEPT_VALUES else None] += 1
-        of_control = self.unread is not None and self.unread[0].startswith("control.")
-        if (self.unread is None or of_control) and answer.status in ("refused", "unparsed"):
-            self.unread = (response.variant_id, talk.brief(response.output or "")[:SHORT])
-        if answer.status == "unparsed":
-            said = talk.brief(response.output or "")[:SHORT]
-            if said in self.unparsed or len(self.unparsed) < KEPT_VALUES:
-                self.unparsed[said] += 1
-        if response.usage is not None:
-            counts["tokens_in"] += response.usage.tokens_in
-            counts["tokens_out"] += response.usage.tokens_out
-        self.cost_usd += response.cost_usd or 0.0
-        if response.model_reported:
-            self.reported.add(response.model_reported)
-
-    def keep(self, case: Case, verdicts: Sequence[Verdict]) -> None:
-        """Take note of what was judged; of hidden changes as much of the case as it takes to ask again."""
-        self.judged = self.judged or any(v.outcome in ("pass", "violation") for v in verdicts)
-        for v in verdicts:
-            if v.hidden:
-                kept = len(self.hidden) < KEPT_HIDDEN or case.sampling == "directed"
-                whole = case if kept else dataclasses.replace(case, variants=())
-                self.hidden.append((whole, v.variant_id, v.format))
-
-    @property
-    def judged_nothing(self) -> bool:
-        """Whether no variant could be judged, since most answers were refused, filtered, unreadable or did not come."""
-        if 2 * self.lost <= len(self.seen) or self.lost == self.counts["failed"]:
-            return False
-        return not self.judged
-
-    @property
-    def lost(self) -> int:
-        """How many answers were refused, filtered, unreadable or did not come."""
-        return sum(self.counts[status] for status in ("unparsed", "refused", "filtered", "failed"))
-
-    @property
-    def together(self) -> bool:
-        """Whether answers may be journaled some at a time: one that a kill loses is asked again and is the same."""
-        return self.model.deterministic and not self.model.cacheable
-
-    @property
-    def controls(self) -> dict[str, PositiveControl]:
-        """What came of the positive control by format, and whether all answers until now are the same."""
-        return {n: alike(c, self.kinds[n], self.values[n].total()) for n, c in sorted(self.control.items())}
-
-
 class State:
     """What a run knows while it goes on: its stages, what was answered, and what the statistics need."""
 
@@ -522,6 +307,224 @@ class State:
             for tally in self.tallies
         }
         return question(self.parts.task, self.plan, self.parts.dictionaries, seen, label_counts(self.observed.table))
+
+
+@dataclass(kw_only=True)
+class Tally:
+    """One model of a run: what asks it, and what its answers came to, while they stream by."""
+
+    model: Model
+    replicates: int
+    formats: tuple[str, ...]
+    score_of: str | None = None  # the label whose log odds are the score of an answer
+    client: Client | Talks = field(init=False)
+    counts: Counter[str] = field(default_factory=Counter)
+    judged: bool = False  # whether any variant could be
+    # format -> answer that was read -> how often; None: all that came after `KEPT_VALUES`
+    values: dict[str, Counter[Any]] = field(default_factory=lambda: defaultdict(Counter))
+    unread: tuple[str, str] | None = None  # variant id and output of the first answer without a label
+    unparsed: Counter[str] = field(default_factory=Counter)  # answers without a label, and how often each came
+    cost_usd: float = 0.0
+    reported: set[str] = field(default_factory=set)
+    seen: Index = field(default_factory=Index)  # numbers of questions whose answers are counted
+    # journaled and not counted yet; what was not asked is not among them
+    known: set[tuple[str, int]] = field(default_factory=set)
+    waiting: list[Response] = field(default_factory=list)  # to be journaled together
+    waiting_since: float = 0.0
+    ahead: Counter[str] = field(default_factory=Counter)  # of a round under way: answers that are not counted yet
+    planned: int = 0  # prompts about the texts of the rounds until now
+    further: int = 0  # prompts of the controls of the whole run
+    hidden: list[tuple[Case, str, str]] = field(default_factory=list)  # case, variant id, format
+    canary_prompts: dict[tuple[str, str], Prompt] = field(default_factory=dict)  # by case id and format
+    canaries: dict[tuple[str, str], dict[str, list[object]]] = field(default_factory=dict)  # time -> answers, of each
+    control: dict[str, PositiveControl] = field(default_factory=dict)  # by format, of the pairs alone
+    # format -> what tells its answers from each other, of two of them at most
+    kinds: dict[str, set[Kind]] = field(default_factory=lambda: defaultdict(set))
+
+    def count(self, response: Response, answer: Answer) -> None:
+        """Count an answer that was not counted yet."""
+        counts = self.counts
+        counts["cached" if response.cached else "asked"] += 1
+        if answer.status != "ok":
+            counts[answer.status] += 1
+            counts["cut_off"] += response.cut_off
+            counts["too_long"] += response.error == PromptTooLong.code
+        kinds = self.kinds[response.format]
+        if len(kinds) < 2 and (kind := kind_of(answer, self.score_of)) is not None:
+            kinds.add(kind)
+        if (value := answer.value) is not None:
+            values = self.values[response.format]
+            values[value if value in values or len(values) < KEPT_VALUES else None] += 1
+        of_control = self.unread is not None and self.unread[0].startswith("control.")
+        if (self.unread is None or of_control) and answer.status in ("refused", "unparsed"):
+            self.unread = (response.variant_id, talk.brief(response.output or "")[:SHORT])
+        if answer.status == "unparsed":
+            said = talk.brief(response.output or "")[:SHORT]
+            if said in self.unparsed or len(self.unparsed) < KEPT_VALUES:
+                self.unparsed[said] += 1
+        if response.usage is not None:
+            counts["tokens_in"] += response.usage.tokens_in
+            counts["tokens_out"] += response.usage.tokens_out
+        self.cost_usd += response.cost_usd or 0.0
+        if response.model_reported:
+            self.reported.add(response.model_reported)
+
+    def keep(self, case: Case, verdicts: Sequence[Verdict]) -> None:
+        """Take note of what was judged; of hidden changes as much of the case as it takes to ask again."""
+        self.judged = self.judged or any(v.outcome in ("pass", "violation") for v in verdicts)
+        for v in verdicts:
+            if v.hidden:
+                kept = len(self.hidden) < KEPT_HIDDEN or case.sampling == "directed"
+                whole = case if kept else dataclasses.replace(case, variants=())
+                self.hidden.append((whole, v.variant_id, v.format))
+
+    @property
+    def judged_nothing(self) -> bool:
+        """Whether no variant could be judged, since most answers were refused, filtered, unreadable or did not come."""
+        if 2 * self.lost <= len(self.seen) or self.lost == self.counts["failed"]:
+            return False
+        return not self.judged
+
+    @property
+    def lost(self) -> int:
+        """How many answers were refused, filtered, unreadable or did not come."""
+        return sum(self.counts[status] for status in ("unparsed", "refused", "filtered", "failed"))
+
+    @property
+    def together(self) -> bool:
+        """Whether answers may be journaled some at a time: one that a kill loses is asked again and is the same."""
+        return self.model.deterministic and not self.model.cacheable
+
+    @property
+    def controls(self) -> dict[str, PositiveControl]:
+        """What came of the positive control by format, and whether all answers until now are the same."""
+        return {n: alike(c, self.kinds[n], self.values[n].total()) for n, c in sorted(self.control.items())}
+
+
+# -- what it observed -----------------------------------------------------------------------------------------
+
+
+class Observed:
+    """Fills tables of observations from cases and the answers to them."""
+
+    def __init__(self, models: Iterable[str] = (), score_of: str | None = None, *, parts: bool = False) -> None:
+        self.table = Observations()  # drawn at random and valid: all rates and claims are of these
+        self.directed = Observations()  # cases that earlier verdicts led to
+        self.discarded = Observations()  # variants of drawn cases that the validity check refused
+        for name in models:
+            self.table.models.of(name)
+        self._score_of, self._parts = score_of, parts
+        self._rows: dict[str, tuple[Observations, int]] = {}  # of the versions of this round, by variant id
+        self._shapes: dict[tuple[object, ...], Shape] = {}
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """What answers that are texts came to, of the versions in ``table``."""
+        return Metrics(self.table)
+
+    def forget(self) -> None:
+        """A round is over: no more answers to its versions come."""
+        self._rows.clear()
+
+    def add(self, case: Case, valid: Container[str]) -> None:
+        """Add the versions of a case, those of its variants that are ``valid`` in their table."""
+        table = self.directed if case.sampling == "directed" else self.table
+        if case.label is not None:
+            table.golds[table.texts.of(case.id)] = case.label
+        if case.source is not None:
+            table.sources[case.id] = case.source
+        by_choices = {v.choices: v.id for v in case.variants} if self._parts else {}
+        for variant in (case.original, *case.variants):
+            shape = self.shape(variant)
+            kept = variant is case.original or variant.id in valid
+            if kept or table is self.table:
+                place = table if kept else self.discarded
+                groups = tuple(variant.groups.items())
+                # The ids of the versions of one attribute that a joint one is put together from.
+                alone = itertools.islice(smaller(variant), variant.order) if self._parts else ()
+                parts = [by_choices[one] for one in alone if one in by_choices]
+                at = place_of(variant.edits, case.original.input)
+                row = place.shape(case.id, shape, variant.id, groups, parts, at)
+                self._rows[variant.id] = place, row
+
+    def take(self, answers: Mapping[str, Sequence[Answer]], *, model: str, format: str) -> None:
+        """Add what one model answered to the variants of one case in one format."""
+        for variant_id, own in answers.items():
+            if variant_id in self._rows:
+                table, row = self._rows[variant_id]
+                table.answers(row, model=model, format=format, answers=own, score_of=self._score_of)
+
+    def judge(self, verdict: Verdict) -> None:
+        """Add what the oracle said."""
+        if verdict.variant_id in self._rows:
+            table, row = self._rows[verdict.variant_id]
+            table.judge(row, verdict)
+
+    def measure(self, measured: Mapping[str, Measured], *, model: str, format: str) -> None:
+        """Add what the free answers of one model to the variants of one case came to."""
+        for variant_id, metrics in measured.items():
+            if (row := self._drawn(variant_id)) is not None:
+                self.metrics.add(row, model, format, metrics)
+
+    def prefer(self, variant_id: str, value: float, *, model: str, format: str) -> None:
+        """Add what the judge of texts said."""
+        if (row := self._drawn(variant_id)) is not None:
+            self.metrics.prefer(row, model, format, value)
+
+    def _drawn(self, variant_id: str) -> int | None:
+        table, row = self._rows.get(variant_id, (None, 0))
+        return row if table is self.table else None
+
+    def verdicts(self, models: Iterable[str]) -> Iterator[Verdict]:
+        """All verdicts of the run on valid variants, model by model; placebos after the others."""
+        for model in models:
+            for placebo in (False, True):
+                for table in (self.table, self.directed):
+                    judged = table.judged()
+                    arm = np.array([s.arm == Arm.PLACEBO for s in table.shapes.values], dtype=bool)
+                    here = judged.model == table.models.get(model)  # none where the model said nothing
+                    yield from table.verdicts(np.flatnonzero(here & (arm[judged.shape] == placebo)).tolist())
+
+    def changes(self) -> tuple[Counter[int], Counter[int]]:
+        """Violations, and hidden ones among them, by order."""
+        changes: tuple[Counter[int], Counter[int]] = Counter(), Counter()
+        for table in (self.table, self.directed):
+            judged = table.judged()
+            order = np.array([len(s.attributes) if s.arm == Arm.EDITED else 0 for s in table.shapes.values])
+            for counted, here in zip(changes, (judged.outcome == VIOLATION, judged.hidden == 1), strict=True):
+                counted.update(order[judged.shape[here]].tolist())
+        return changes
+
+    def shape(self, variant: Variant) -> Shape:
+        """What the edits of a variant come to; remembered for variants with the same edits elsewhere."""
+        key = tuple((e.attribute, e.kind, e.source_group, e.target_group, e.source, e.target) for e in variant.edits)
+        shape = self._shapes.get(key)
+        if shape is None:
+            if len(self._shapes) >= KEPT_SHAPES:
+                self._shapes.clear()
+            shape = self._shapes[key] = shape_of(variant.edits)
+        return shape
+
+
+def question(
+    task: Task,
+    plan: Plan,
+    dictionaries: Sequence[Dictionary],
+    controls: Mapping[str, bool | None],
+    counts: Mapping[str, int],
+) -> Question:
+    """What the claims of ``plan`` are about, where labels were given as often as ``counts`` says."""
+    return Question(
+        outcomes=task.outcomes(counts),
+        number=task.kind.number,
+        unit=task.unit,
+        graded=frozenset(f for f in task.formats if task.graded(f)),
+        primary={d.attribute: d.primary for d in dictionaries if d.primary is not None},
+        references=plan.references,
+        unmarked={d.attribute: [g.name for g in d.groups.values() if g.unmarked] for d in dictionaries},
+        delta=(plan.tolerance or (None,))[0] if task.kind.number else plan.delta,
+        positive_control=controls,
+    )
 
 
 def side(path: Path) -> Side:
