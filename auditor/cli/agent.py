@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from auditor.cli import frame, run_folders
+from auditor.cli import frame
 from auditor.cli.frame import EXIT_INCOMPLETE, Draw, complain, say, screen, takes
-from auditor.cli.run_folders import agree
+from auditor.cli.run_folders import Consent, agree
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
 from auditor.core.shown import plural
@@ -60,9 +60,7 @@ def _show(result: Any, format: str, full: bool) -> int:
     return 0
 
 
-def resume_session(
-    path: Path, limits: Mapping[str, object], consent: run_folders.Consent, format: str, *, full: bool
-) -> int:
+def resume_session(path: Path, limits: Mapping[str, object], consent: Consent, format: str, *, full: bool) -> int:
     """Go on with the session in ``path``, within the limits that it has."""
     from auditor import agent as agents
     from auditor.agent.session import unfinished

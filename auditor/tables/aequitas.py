@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from auditor.core.errors import BudgetExceeded
@@ -111,7 +112,7 @@ class Probabilities:
             self.column /= self.column.sum()
 
 
-def global_search(finds: Finds, rng: np.random.Generator) -> Codes:
+def global_search(finds: Finds, rng: Generator) -> Codes:
     """Algorithm 1: uniform rows, all protected combinations of each; at most half of a limit is spent here."""
     total, drawn, rows = finds.options.global_n, 0, []
     if (left := finds.evaluator.remaining) is not None:
@@ -125,7 +126,7 @@ def global_search(finds: Finds, rng: np.random.Generator) -> Codes:
     return np.concatenate(rows)
 
 
-def local_search(finds: Finds, starts: Codes, rng: np.random.Generator) -> None:
+def local_search(finds: Finds, starts: Codes, rng: Generator) -> None:
     """Run Algorithm 2 from every start row at once."""
     schema, options = finds.schema, finds.options
     columns = schema.movable_index
@@ -142,11 +143,7 @@ def local_search(finds: Finds, starts: Codes, rng: np.random.Generator) -> None:
 
 
 def step(
-    rows: Codes,
-    columns: NDArray[np.intp],
-    cards: NDArray[np.int64],
-    probabilities: Probabilities,
-    rng: np.random.Generator,
+    rows: Codes, columns: NDArray[np.intp], cards: NDArray[np.int64], probabilities: Probabilities, rng: Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.int64], Codes]:
     """Move one column of each row by one, back at the edge: position within ``columns``, signed step, row after it."""
     n = len(rows)
@@ -166,9 +163,7 @@ def step(
 LEVEL = 0.95  # of the interval of the share
 
 
-def run(
-    evaluator: Evaluator, read: AequitasOptions, rng: np.random.Generator, data: Codes | None = None
-) -> TabularResult:
+def run(evaluator: Evaluator, read: AequitasOptions, rng: Generator, data: Codes | None = None) -> TabularResult:
     """Search for discriminatory cases from uniform rows, whatever the ``data``, and estimate their share."""
     schema = evaluator.schema
     trials, size = read.estimate(schema, evaluator.remaining)
@@ -218,7 +213,7 @@ def run(
     )
 
 
-def _search(finds: Finds, rng: np.random.Generator) -> tuple[dict[str, object], str]:
+def _search(finds: Finds, rng: Generator) -> tuple[dict[str, object], str]:
     """Run both searches; details, and the limit that cut it short, if one did."""
     details: dict[str, object] = {"ended": "all trials were made"}
     try:
@@ -236,7 +231,7 @@ def _search(finds: Finds, rng: np.random.Generator) -> tuple[dict[str, object], 
 
 
 def share_estimate(
-    evaluator: Evaluator, rng: np.random.Generator, *, trials: int = TRIALS, trial_size: int = TRIAL_SIZE
+    evaluator: Evaluator, rng: Generator, *, trials: int = TRIALS, trial_size: int = TRIAL_SIZE
 ) -> Estimate:
     """Estimate the share of discriminatory cases (section 4.3) from ``trials`` samples of ``trial_size`` uniform rows.
 

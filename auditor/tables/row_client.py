@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from auditor.core.errors import BudgetExceeded, ConfigError, UserError
@@ -328,7 +329,7 @@ def measure(
     return Noise(same_row=same_row, note=note, p_value=p, cases=len(whole))
 
 
-def permuted(answers: NDArray[np.int_], combos: int, labels: int, rng: np.random.Generator) -> float:
+def permuted(answers: NDArray[np.int_], combos: int, labels: int, rng: Generator) -> float:
     """P value of how much more alike the answers to one row are than those to the different rows of its case.
 
     ``answers`` are label codes, -1 for none, shape (cases, combos * replicates), row after row. The statistic is the

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self, TypeAlias
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field, field_validator, model_validator
 
@@ -344,14 +345,10 @@ class ColumnPart(BaseModel, extra="forbid", strict=True):
         values = () if integer else tuple(self.values or dict.fromkeys(self.mapping.values()))
         return Column(
             name=name,
-            kind=self.kind,
+            **self.model_dump(include={"kind", "low", "step", "protected", "immutable"}),
             codes=len(range(self.low, self.high + 1, self.step)) if integer else len(values),
             values=values,
-            low=self.low,
-            step=self.step,
             edges=tuple(map(float, self.edges)),
-            protected=self.protected,
-            immutable=self.immutable,
             ordered=self.kind in ("integer", "binned") if self.ordered is None else self.ordered,
             source=self.source if derived else None,
             mapping=tuple(self.mapping.items()) if derived else (),
@@ -411,7 +408,7 @@ def case_keys(schema: Schema, codes: Codes) -> Keys:
     return row_keys(codes[:, index], schema.cards[index])
 
 
-def uniform(schema: Schema, n: int, rng: np.random.Generator) -> Codes:
+def uniform(schema: Schema, n: int, rng: Generator) -> Codes:
     """Draw rows uniformly from the whole domain, shape (n, d), constraints ignored."""
     out = np.empty((schema.d, n), dtype=np.int32)  # column by column in memory: drawn and keyed faster
     for j, card in enumerate(schema.cards.tolist()):

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from auditor.core.errors import BudgetExceeded
@@ -38,7 +39,7 @@ POOLED = 10.0  # tries at most that the other lines' experience with a kind of s
 Phase = Literal["seed", "local", "global"]
 
 
-def run(evaluator: Evaluator, options: SgOptions, rng: np.random.Generator, data: Codes | None = None) -> TabularResult:
+def run(evaluator: Evaluator, options: SgOptions, rng: Generator, data: Codes | None = None) -> TabularResult:
     """Search for discriminatory cases with SG, from clusters of the ``data``."""
     optional("sklearn.cluster")  # told before anything is asked
     search = Search(evaluator, options, data, rng)
@@ -62,7 +63,7 @@ class Search:
         evaluator: Evaluator,
         options: SgOptions,
         data: Codes | None,
-        rng: np.random.Generator,
+        rng: Generator,
         phases: Collection[str] = PHASES,
     ) -> None:
         self.evaluator, self.options, self.rng, self._made = evaluator, options, rng, phases
@@ -290,7 +291,7 @@ class Frontier:
     local input, then the kind of step (what all lines of descent saw is the prior), then the rank.
     """
 
-    def __init__(self, rng: np.random.Generator, arms: int = 0) -> None:
+    def __init__(self, rng: Generator, arms: int = 0) -> None:
         self._rng, self._arms = rng, arms
         self._heap: list[_Item] = []
         self._seeds: deque[Entry] = deque()
@@ -357,7 +358,7 @@ class Frontier:
             line.all_hits += hit
 
 
-def seeds(schema: Schema, data: Codes | None, limit: int, rng: np.random.Generator) -> Codes:
+def seeds(schema: Schema, data: Codes | None, limit: int, rng: Generator) -> Codes:
     """At most ``limit`` seeds in their order: given rows, one of each cluster in turn; without any, uniform rows."""
     if data is None or not len(data):
         rows = uniform(schema, 4 * limit if schema.constraints else limit, rng)
@@ -374,7 +375,7 @@ def seeds(schema: Schema, data: Codes | None, limit: int, rng: np.random.Generat
 class Neighbourhood:
     """Draws rows as LIME does, around a row where neighbouring codes are neighbouring values."""
 
-    def __init__(self, schema: Schema, data: Codes, *, around: bool, rng: np.random.Generator) -> None:
+    def __init__(self, schema: Schema, data: Codes, *, around: bool, rng: Generator) -> None:
         tabular = optional("lime.lime_tabular")
         ordered = [j for j, c in enumerate(schema.columns) if c.ordered and c.codes > 2 and around]
         self._numeric = numeric = np.array([j for j in ordered if np.ptp(data[:, j]) > 0], dtype=np.intp)

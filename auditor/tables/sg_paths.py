@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from auditor.core.errors import ConfigError, MissingDependency
@@ -89,7 +90,7 @@ def average_confidence(path: Sequence[Predicate]) -> float:
 class PathGrower:
     """Grows paths over one domain."""
 
-    def __init__(self, cards: Sequence[int] | NDArray[np.int64], rng: np.random.Generator) -> None:
+    def __init__(self, cards: Sequence[int] | NDArray[np.int64], rng: Generator) -> None:
         self._cards = np.asarray(cards, dtype=np.int64)
         self._offsets = np.concatenate([[0], np.cumsum(self._cards)[:-1]])
         self._total = int(self._cards.sum())
@@ -207,7 +208,7 @@ class PathSolver:
     keep their value unless a rule forces them to change, immutable ones always. `counts` says how boxes were solved.
     """
 
-    def __init__(self, schema: Schema, rng: np.random.Generator) -> None:
+    def __init__(self, schema: Schema, rng: Generator) -> None:
         self._schema, self._rng = schema, rng
         self._fixed = [j for j, c in enumerate(schema.columns) if c.protected or c.immutable]
         self._immutable = [j for j, c in enumerate(schema.columns) if c.immutable]

@@ -101,11 +101,11 @@ def resume_table(
         return outside_loop(lambda: _audit(TabularPlan.from_dict(stored), observe or silent, folder, None))
 
 
-def outlook(plan: TabularPlan, observe: Observer | None = None) -> tuple[Mapping[str, object], ExpectedRows]:
+def outlook(plan: TabularPlan, observe: Observer = silent) -> tuple[Mapping[str, object], ExpectedRows]:
     """Return the record of a plan, as `auditor.run.freeze` takes it, and what will be asked. Nothing is asked yet."""
 
     def look() -> tuple[Mapping[str, object], ExpectedRows]:
-        opened = open_plan(plan, None, observe or silent)
+        opened = open_plan(plan, None, observe)
         with closing(opened.model):
             return plan_record(opened), expected(opened)
 

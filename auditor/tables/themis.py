@@ -23,6 +23,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from auditor.core.errors import BudgetExceeded, ConfigError
 from auditor.core.record.rows import Score, ScoreDetail
@@ -42,9 +43,7 @@ BATCH = 256  # rows between two looks of the paper's rule
 Chosen = tuple[int, ...]  # columns by position
 
 
-def run(
-    evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generator, data: Codes | None = None
-) -> TabularResult:
+def run(evaluator: Evaluator, settings: ThemisOptions, rng: Generator, data: Codes | None = None) -> TabularResult:
     """Measure discrimination scores, those of the ``data`` too, or search minimal discriminating sets."""
     schema = evaluator.schema
     if settings.theta is not None:
@@ -101,7 +100,7 @@ def run(
     )
 
 
-def sample(tally: Tally, settings: ThemisOptions, rng: np.random.Generator) -> str:
+def sample(tally: Tally, settings: ThemisOptions, rng: Generator) -> str:
     """Add rows until both scores are known to ± epsilon, or ``max_samples``; why there is no score, or ""."""
     m = len(tally.combos)
     chunk = max(1, tally.evaluator.batch // m)
@@ -147,7 +146,7 @@ def apparent(tally: Tally, rows: Codes | None, level: float) -> tuple[tuple[Scor
     return tally.scores("given rows", level, interval, GIVEN_METHOD, prefix="apparent_"), ""
 
 
-def literal_scores(evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generator) -> TabularResult:
+def literal_scores(evaluator: Evaluator, settings: ThemisOptions, rng: Generator) -> TabularResult:
     """Group and causal score of the protected columns by Algorithms 1 and 2, constraints ignored."""
     schema = evaluator.schema
     scores: list[Score] = []
@@ -246,9 +245,7 @@ class Tested(NamedTuple):
     verdict: str  # by the estimate where the data do not decide
 
 
-def search(
-    evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generator, *, prune: bool = True
-) -> TabularResult:
+def search(evaluator: Evaluator, settings: ThemisOptions, rng: Generator, *, prune: bool = True) -> TabularResult:
     """Return all minimal sets of protected columns above ``theta``; ``prune`` is whether the theorems are used.
 
     A set is tested with independent rows until its interval is above or below ``theta``, or ``epsilon`` or
@@ -372,7 +369,7 @@ class _Exact:
 class _Sampled:
     """Scores by sampling; all sets share one stream of rows and the labels of those rows."""
 
-    def __init__(self, evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generator, prune: bool) -> None:
+    def __init__(self, evaluator: Evaluator, settings: ThemisOptions, rng: Generator, prune: bool) -> None:
         self._evaluator, self._schema, self._settings, self._rng = evaluator, evaluator.schema, settings, rng
         self._theta, self._prune = settings.theta or 0.0, prune
         self._rows = uniform(self._schema, 0, rng)
