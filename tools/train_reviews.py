@@ -44,7 +44,7 @@ from sklearn.pipeline import Pipeline
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from auditor.models.sentiment import WORD, Reviews, normalise
+from auditor.models.offline import WORD, Reviews, normalise
 
 SEED = 7
 OTHER_SEEDS = range(100, 115)

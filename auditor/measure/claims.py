@@ -99,8 +99,6 @@ def texts_needed(share: float = 1.0) -> int:
     At ``share`` of the level of 5 %. Each text is asked once about either group; half of the answers are favourable,
     and `ASSUMED_FLIPS` of them change with any edit.
 
-    Examples
-    --------
     >>> texts_needed(), texts_needed(0.1)
     (23, 40)
     """
@@ -118,8 +116,6 @@ def one_thread(function: Callable[P, T]) -> Callable[P, T]:
 
     The matrices here are small: several threads would only wait for each other, on a busy machine for minutes.
 
-    Examples
-    --------
     >>> from threadpoolctl import threadpool_info
     >>> threads = one_thread(lambda: {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"})
     >>> threads()
@@ -343,9 +339,7 @@ class _Table:
         texts = len(np.unique(self.versions.units[decides.contrast.text]))
         claim = dataclasses.replace(claim, texts=texts, carriers=self.versions.carriers(decides.contrast))
         if texts < MIN_TEXTS:
-            some = f"{plural(texts, 'text')} {verb(texts, 'has', 'have')} a version about both"
-            why = f"{some}; at least {MIN_TEXTS} are needed"
-            return Tested(dataclasses.replace(claim, why=why))
+            return Tested(dataclasses.replace(claim, why=_few(texts, "a version about both")))
         try:
             fits = {scale: fit(one.rows, one.taken_out) for scale, one in made.items()}
         except Unidentified as error:
@@ -385,6 +379,10 @@ class _Table:
             if cells and (name := self.observations.name(-max(cells)[1])):
                 out.append(name)
         return tuple(out)
+
+
+def _few(texts: int, what: str) -> str:
+    return f"{plural(texts, 'text')} {verb(texts, 'has', 'have')} {what}; at least {MIN_TEXTS} are needed"
 
 
 def omnibus(claim: Claim, moved: Moved, weight: float) -> Tested:
@@ -442,10 +440,7 @@ def instability(observations: Observations, columns: Columns, versions: Versions
 def _beside_placebos(claim: Claim, contrast: Contrast, rows: Rows, y: Floats, placebos: bool) -> Tested:
     texts = len(np.unique(rows.design.text))
     if texts < MIN_TEXTS:
-        some = f"{plural(texts, 'text')} {verb(texts, 'has', 'have')} placebo edits of the same shape"
-        why = f"{some}; at least {MIN_TEXTS} are needed"
-        if not placebos:
-            why = "the run has no placebo edits for it"
+        why = _few(texts, "placebo edits of the same shape") if placebos else "the run has no placebo edits for it"
         return Tested(dataclasses.replace(claim, texts=texts, why=why))
     made = rare(fit(rows), rows)
     edited, placebo = (float(rows.design.plain @ (side @ y)) for side in (contrast.here, contrast.there))

@@ -209,9 +209,8 @@ class Versions:
     @cached_property
     def of_groups(self) -> Moves:
         """`words`, those that stand for groups alone: neutral ones are part of how texts vary."""
-        edited = np.array([s.arm == Arm.EDITED for s in self.shapes], dtype=bool)[self.shape]
         table, tokens = self.words
-        used = np.unique(table[edited].indices)
+        used = np.unique(table[self.arm == Arm.EDITED].indices)
         return Moves(table[:, used], int(np.searchsorted(used, tokens)))
 
     def where(self, known: Bools) -> Layout:

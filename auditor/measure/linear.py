@@ -211,10 +211,7 @@ class Adjustment:
     def variance(self, mean: Floats) -> float:
         """What taking out ``mean`` units adds to the variance of a contrast.
 
-        Raises
-        ------
-        Unidentified
-            No edit tells these covariates from the groups.
+        Raises `Unidentified` where no edit tells these covariates from the groups.
         """
         off = mean - self.span @ mean
         if np.abs(off).max(initial=0.0) > 1e-6 * max(1.0, float(np.abs(mean).max(initial=0.0))):
@@ -512,10 +509,8 @@ def fit(rows: Rows, taken_out: Adjustment | None = None) -> Fit:
     the same sandwich, and on top of it what words of an unknown standard deviation add by standing in several texts:
     p values and limits are means over what `Words` leaves open of it.
 
-    Raises
-    ------
-    Unidentified
-        No contrast between groups, or nothing tells it from another change that always comes with it.
+    Raises `Unidentified` where there is no contrast between groups, or nothing tells it from another change that always
+    comes with it.
     """
     design = rows.design
     if not (design.focal > 0).any():

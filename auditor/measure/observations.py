@@ -49,8 +49,6 @@ class Arm(enum.IntEnum):
 class Codes(Generic[H]):
     """Values to small numbers and back.
 
-    Examples
-    --------
     >>> codes = Codes()
     >>> codes.of("a"), codes.of("b"), codes.of("a"), codes.values
     (0, 1, 0, ['a', 'b'])
@@ -140,8 +138,6 @@ def token_moves(out: Iterable[str], put: Iterable[str]) -> tuple[tuple[str, int]
 def place_of(edits: Iterable[Edit], text: object) -> int:
     """Return how much of ``text``, the original, comes before the first edit, in thousandths; 0 where it is no text.
 
-    Examples
-    --------
     >>> edit = Edit(attribute="gender", kind="swap", source_group="male", target_group="female",
     ...             source="he", target="she", where=(5, 7))
     >>> place_of([edit], "Then he left."), place_of([], "Then he left.")
@@ -171,14 +167,7 @@ class Growing:
 class Observations:
     """Versions of texts, the answers to them, and what an oracle said of them.
 
-    Attributes
-    ----------
-    texts, models, formats, labels, shapes, groups : Codes
-        What the numbers in the columns stand for; ``groups`` are the (attribute, group) that a version names.
-    golds : dict
-        Text → the label that the data gives it.
-    sources : dict
-        Id of a text → what it shares with other texts, such as the résumé of a pair with a post.
+    The `Codes` say what the numbers in the columns stand for.
     """
 
     def __init__(self) -> None:
@@ -187,8 +176,9 @@ class Observations:
         self.formats: Codes[str] = Codes()
         self.labels: Codes[Any] = Codes()
         self.shapes: Codes[Shape] = Codes()
-        self.groups: Codes[tuple[tuple[str, str], ...]] = Codes()
-        self.golds: dict[int, str] = {}
+        self.groups: Codes[tuple[tuple[str, str], ...]] = Codes()  # the (attribute, group) that a version names
+        self.golds: dict[int, str] = {}  # text → the label that the data gives it
+        # Id of a text → what it shares with other texts, such as the résumé of a pair with a post.
         self.sources: dict[str, str] = {}
         self._names: Codes[str] = Codes()
         self._parts: Codes[tuple[str, ...]] = Codes()

@@ -154,8 +154,6 @@ def spread(flips: float) -> float:
 
     An original and its version are moved each by itself: the angle between their margins is what flips.
 
-    Examples
-    --------
     >>> round(spread(0.016), 4), round(spread(0.032), 4)
     (0.0356, 0.0712)
     """

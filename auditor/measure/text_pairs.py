@@ -363,8 +363,6 @@ def _notes(d: Difference) -> tuple[str, ...]:
 def amount(value: float) -> str:
     """An amount to three digits or whole numbers, with thousands separators.
 
-    Examples
-    --------
     >>> [amount(x) for x in (3000.4, -0.12345, 0.0, 12.345)]
     ['3,000', '−0.123', '0', '12.3']
     """

@@ -67,29 +67,13 @@ def make(
 ) -> Model:
     """Build the adapter that ``spec`` names.
 
-    Parameters
-    ----------
-    base_url : str or None
-        For adapters that talk to a server; others ignore it, so that one run can hold both.
-    task : Task or None
-        For adapters that can use it (the bound on an answer's tokens).
-    logprobs : bool or None
-        True asks for log-probabilities, and so for scores of labels, where an adapter can; None leaves it to the
-        adapter.
-    server : mapping or None
-        How servers are asked (`auditor.core.plan.Plan.settings_for`): each adapter takes what it knows of it.
-    **options
-        Further keywords of the adapter.
+    ``base_url`` is for adapters that talk to a server, ``task`` for those that can use it (the bound on an answer's
+    tokens); others ignore them, so that one run can hold both. ``logprobs`` True asks for log-probabilities, and so for
+    scores of labels, where an adapter can; None leaves it to the adapter. ``server`` says how servers are asked
+    (`auditor.core.plan.Plan.settings_for`): each adapter takes what it knows of it. ``options`` are further keywords of
+    the adapter. Raises `UnknownPlugin` where nothing has this name, with near misses, and `ConfigError` where the spec
+    is incomplete or an option is not the adapter's.
 
-    Raises
-    ------
-    UnknownPlugin
-        Nothing has this name; near misses are offered.
-    ConfigError
-        The spec is incomplete, or an option is not the adapter's.
-
-    Examples
-    --------
     >>> make("vader").name
     'vader'
     """
@@ -160,12 +144,7 @@ def wrap(function: Callable[..., object] | object, *, name: str | None = None, *
 
     An adapter is returned as it is. Objects are a LangChain `Runnable`, a scikit-learn classifier of texts, a pipeline
     of transformers. ``options`` are further keywords of `auditor.models.python.PythonFunction` or
-    `auditor.models.langchain.LangChain`.
-
-    Raises
-    ------
-    ConfigError
-        ``function`` cannot be called.
+    `auditor.models.langchain.LangChain`. Raises `ConfigError` where ``function`` cannot be called.
     """
     from auditor.models.langchain import LangChain, is_langchain
     from auditor.models.python import as_function

@@ -19,6 +19,7 @@ from auditor.core.types import Prompt, Usage
 
 MAX_TOKENS = 256  # of an answer, where the task does not say
 MOST_TOKENS = 10**8  # of one call that are believed; more than any model takes
+ALTERNATIVES = 20  # tokens at each place, with the one written; the most that the provider of OpenAI gives
 LEAST_MASS = 0.5  # of the labels together; with less, the label is not decided at this token
 AMBIGUOUS = 0.01  # share of the labels' mass that may begin several of them
 ENOUGH = 5  # alternatives that bound how likely a token is that is none of them

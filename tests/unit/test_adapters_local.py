@@ -15,9 +15,9 @@ from auditor.core.errors import BadResponse, CallTimeout, ConfigError, DataFileE
 from auditor.core.protocols import Reply
 from auditor.core.types import Usage, digest
 from auditor.models.exec import Exec, ProcessGone
+from auditor.models.offline import Vader
 from auditor.models.python import PythonFunction
 from auditor.models.recorded import Recorded
-from auditor.models.sentiment import Vader
 from tests.asking import ask, bare, chat
 
 

@@ -19,8 +19,7 @@ from auditor import audit, models
 from auditor.core import reading
 from auditor.core.errors import BadRequest, ConfigError, DataFileError, MissingDependency
 from auditor.core.protocols import Reply
-from auditor.models.coreference import Rules
-from auditor.models.sentiment import Reviews, TextBlobModel
+from auditor.models.offline import Reviews, Rules, TextBlobModel
 from auditor.perturb.grammar.cases import GrammarSuite
 from tests.asking import ask, bare, chat
 

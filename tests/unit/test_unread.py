@@ -15,7 +15,7 @@ from auditor import audit, models
 from auditor.core.errors import ContentFiltered
 from auditor.core.protocols import RENDERERS, Model, Reply
 from auditor.core.types import Request
-from auditor.models.sentiment import Vader
+from auditor.models.offline import Vader
 from auditor.report import run_checks
 from auditor.run.audit import Result
 
