@@ -18,7 +18,8 @@ from auditor.core.record import head as head_of
 from auditor.core.shown import plural, quoted
 from auditor.report.words import visible as clean
 from auditor.store.folder import RunFolder
-from auditor.store.integrity import LIMITS, checked, compare_head, ends_of, verify_folder
+from auditor.store.integrity import LIMITS, check_signature, checked, compare_head, ends_of, verify_folder
+from auditor.store.integrity import sign as sign_run
 
 
 @frame.argument(
@@ -95,7 +96,6 @@ def verify(*, run: Path, head: str | None, sign: Path | None, signed_by: Path | 
     Exit 1 where something was changed.
     """
     from auditor.agent.session import SESSION
-    from auditor.store import signature
 
     path = find_run(run, outcomes=True)
     if (path / SESSION).is_file():
@@ -110,10 +110,10 @@ def verify(*, run: Path, head: str | None, sign: Path | None, signed_by: Path | 
     if head is not None and not problems:
         problems = compare_head(path, head)
     if not problems and sign is not None:
-        say(f"Signed: {signature.sign(path, sign)}")
+        say(f"Signed: {sign_run(path, sign)}")
     signed: list[str] = []
     if not problems:
-        problems, signed = signature.check(path, signed_by)
+        problems, signed = check_signature(path, signed_by)
     say(*problems)
     if problems:
         for n, end in enumerate(ends_of(path), 1):

@@ -158,13 +158,13 @@ def _removed(argv: Sequence[str]) -> str:
     """Say what to use instead of a command or a value that a command line asks for and that is gone, or ""."""
     from itertools import pairwise
 
-    from auditor.core import removed
+    from auditor.core.removed import gone
 
     words = [part for word in argv for part in word.split("=", 1)]
     values = (f"{option} {value}" for option, word in pairwise(words) for value in word.split(","))
-    gone = {**removed.COMMANDS, **removed.VALUES}
-    asked = next((name for name in (*(" ".join(argv[:n]) for n in (1, 2, 3)), *values) if name in gone), "")
-    return asked and f"{asked} was removed in 0.3; {gone[asked]}."
+    former = {**gone("commands"), **gone("values")}
+    asked = next((name for name in (*(" ".join(argv[:n]) for n in (1, 2, 3)), *values) if name in former), "")
+    return asked and f"{asked} was removed in 0.3; {former[asked]}."
 
 
 def _crashed(error: BaseException, message: str) -> int:

@@ -21,9 +21,8 @@ from auditor.core.types import digest
 from auditor.perturb.combine import grouped
 from auditor.tasks import kinds
 from auditor.tasks.answers import Alone, Reader, bare, normalise
-from auditor.tasks.conversation import Conversation
 from auditor.tasks.kinds import Kind
-from auditor.tasks.task import Task
+from auditor.tasks.task import Conversation, Task
 
 if TYPE_CHECKING:
     from auditor.core.plan import Plan

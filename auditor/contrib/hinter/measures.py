@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import asdict
 
-from auditor.core.record.searches import HinterFigures, HinterPair, HinterTotals, Level, Split
+from auditor.core.record.measured import HinterFigures, HinterPair, HinterTotals, Level, Split
 from auditor.measure.observations import Arm, Observations
 from auditor.measure.rates import PASS, VIOLATION
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.core.record import RunRecord
-from auditor.core.record.searches import HinterTotals, Level
+from auditor.core.record.measured import HinterTotals, Level
 from auditor.report import run_checks, words
 from auditor.report.document import Block, Table, Text, table
 

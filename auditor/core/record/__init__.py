@@ -44,6 +44,8 @@ from auditor.core.record.measured import (
     Claim,
     Discarded,
     Generation,
+    HinterFigures,
+    HinterPair,
     Performance,
     Probability,
     Scores,
@@ -53,7 +55,6 @@ from auditor.core.record.measured import (
 )
 from auditor.core.record.outcome_tables import DataFile, Outcomes, Tool
 from auditor.core.record.rows import Tabular
-from auditor.core.record.searches import HinterFigures, HinterPair
 from auditor.core.types import FORMAT_VERSION, Diagnosis, Finding, digest
 
 Plain = Mapping[str, Any]
