@@ -30,17 +30,7 @@ from auditor.run.audit import run_sync
 from auditor.run.preparation import Parts, prepare
 from auditor.store.folder import RUN, RunFolder
 from auditor.store.integrity import Problem, require_intact, verify, verify_folder
-from auditor.store.journal import (
-    Journal,
-    check_format,
-    genesis,
-    hold,
-    new_folder,
-    read_json,
-    read_texts,
-    write_json,
-    write_texts,
-)
+from auditor.store.journal import Journal, genesis, hold, new_folder, read_json, read_texts, write_json, write_texts
 from auditor.store.journal import read as journal
 
 if TYPE_CHECKING:
@@ -69,8 +59,7 @@ def read(path: Path) -> Record:
     file = path / SESSION
     if not file.is_file():
         raise RunFolderError(f"{path} holds no session of the agent: there is no {SESSION} in it")
-    values = read_json(file)
-    check_format(file, values)
+    values = read_json(file, versioned=True)
     for run in values.get("runs", ()):
         run.pop("figures", None)  # sessions of 0.2 repeat them
         if run.get("purpose") == "search":  # exploratory as a pilot is

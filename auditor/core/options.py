@@ -35,7 +35,7 @@ from pydantic_core import ErrorDetails
 
 from auditor.core import reading, removed
 from auditor.core.errors import AuditError, ConfigError, DataFileError
-from auditor.core.reading import from_toml, toml_line
+from auditor.core.reading import from_toml, toml_place
 from auditor.core.shown import hidden
 from auditor.core.types import names
 
@@ -91,8 +91,8 @@ def about(error: AuditError, file: Path | None, flags: Iterable[str]) -> AuditEr
     flag = next((one for one in FLAG.findall(said) if one in there), None)
     if file is None or flag is None:
         return error
-    line = toml_line(reading.read_text(file), flag.removeprefix("--").replace("-", "_"))
-    return DataFileError(f"{file}{f', line {line}' if line else ''}: {said}", below=error.below)
+    place = toml_place(file, reading.read_text(file), flag.removeprefix("--").replace("-", "_"))
+    return DataFileError(f"{place}: {said}", below=error.below)
 
 
 def _plain(value: object) -> object:
@@ -223,8 +223,7 @@ class PlanModel(BaseModel):
             if fields.get(key, key) not in known:
                 own = next((f"{key} was removed in 0.3; {p.gone[key]}." for p in plans if key in p.gone), "")
                 said = own or removed.instead(key) or f"unknown key {key!r}.{near(key, fields)}"
-                line = toml_line(text, key)
-                raise DataFileError(f"{path}{f', line {line}' if line else ''}: {said}")
+                raise DataFileError(f"{toml_place(path, text, key)}: {said}")
         return {fields.get(key, key): value for key, value in raw.items()}
 
 
@@ -285,7 +284,7 @@ def _sentence(plan: type[PlanModel], error: ValidationError) -> str:
         return f"the plan has settings that this version does not know: {', '.join(unknown)[:200]}."
     key = str(first["loc"][0])
     name = next(name for name, info in plan.settings().items() if key in (name, info.alias))
-    return f"{plan.flag(name)} {wrong(plan.settings()[name], first)}"
+    return f"{plan.flag(name)} {_wrong(first)}"
 
 
 def _shown(value: object) -> str:
@@ -293,7 +292,7 @@ def _shown(value: object) -> str:
     return text if len(text) <= 100 else f"{text[:99]}…"
 
 
-def wrong(info: FieldInfo, error: ErrorDetails) -> str:
+def _wrong(error: ErrorDetails) -> str:
     """Say what is wrong with the value of a field, and which it is."""
     value = error["input"]
     shown = ", ".join(map(_shown, value)) if isinstance(value, tuple | list) else _shown(value)
@@ -390,7 +389,6 @@ def _server(typed: object) -> object:
 
 def _stated(spec: str, values: Mapping[str, object]) -> dict[str, object]:
     """Check the settings of one model, and return them by field."""
-    fields = ServerSettings.model_fields
     try:
         made = ServerSettings.model_validate({str(key).replace("-", "_"): value for key, value in values.items()})
     except ValidationError as error:
@@ -398,10 +396,9 @@ def _stated(spec: str, values: Mapping[str, object]) -> dict[str, object]:
         key, of = str(first["loc"][0]), f"{spec}: " * bool(spec)
         if first["type"] == "extra_forbidden":
             raise ValueError(f"{of}{key!r} is not a setting.{near(key, SETTINGS)}") from None
-        info = next(info for name, info in fields.items() if key in (name, info.alias))
-        said = "must be a number, or none" if key == "temperature" and len(first["loc"]) > 1 else wrong(info, first)
+        said = "must be a number, or none" if key == "temperature" and len(first["loc"]) > 1 else _wrong(first)
         raise ValueError(f"{of}{key} {said}") from None
-    return {name: value for name in fields if (value := getattr(made, name)) not in (None, ())}
+    return {name: value for name in ServerSettings.model_fields if (value := getattr(made, name)) not in (None, ())}
 
 
 def _two(price: tuple[float, ...]) -> tuple[float, ...]:

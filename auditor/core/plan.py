@@ -350,12 +350,12 @@ def _clashes(plan: Plan) -> Iterator[str]:
         attribute = one.partition(":")[0]
         if plan.attributes is not None and attribute not in plan.attributes:
             yield f"--groups names {attribute}, which is not among --attributes."
-    for given, flag in (
+    for clashes, flag in (
         (plan.groups, "--groups"),
         (plan.who not in ("", "all"), "--who"),
         (plan.wordings > 1, "--wordings"),
     ):
-        if given and not mutation:
+        if clashes and not mutation:
             yield f"{flag} belongs to --suite mutation, and the default protocol."
     if plan.carrier and not plan.lines and set(plan.carrier) != {"words"}:
         yield "--carrier name and statement belong to --suite mutation, and the default protocol."

@@ -213,6 +213,12 @@ def toml_line(text: str, key: str) -> int | None:
     return next((n for n, line in enumerate(text.splitlines(), 1) if written.match(line)), None)
 
 
+def toml_place(path: Path, text: str, key: str) -> str:
+    """The file, and the line in which ``key`` begins where one is seen."""
+    line = toml_line(text, key)
+    return f"{path}, line {line}" if line else str(path)
+
+
 Where = tuple[str | int, ...]
 MOST = 200_000  # fields, each counted as often as aliases and merges repeat it
 DEEPEST = 60  # fields inside each other

@@ -33,7 +33,7 @@ from auditor.run.loop import Loop
 from auditor.run.preparation import Parts, StoredCases, formats_for, prepare
 from auditor.run.state import silent
 from auditor.store.folder import PLAN, RunFolder
-from auditor.store.journal import check_format, read_json, write_json
+from auditor.store.journal import read_json, write_json
 from auditor.tasks import Task, load
 from auditor.tasks.load import foreign
 
@@ -127,8 +127,7 @@ class Prepared:
 
 def again(root: Path) -> Asked:
     """What was asked for in the trial whose folder ``root`` is."""
-    raw = read_json(root / TRIAL)
-    check_format(root / TRIAL, raw)
+    raw = read_json(root / TRIAL, versioned=True)
     try:
         asked_for = msgspec.convert(raw, Asked)
     except msgspec.ValidationError as error:

@@ -34,7 +34,6 @@ from auditor.store.journal import (
     Journal,
     Lock,
     case_line,
-    check_format,
     decode,
     encode,
     genesis,
@@ -151,8 +150,7 @@ class RunFolder:
             raise RunFolderError(f"there is no run folder {path}. Look for runs in: {path.parent}")
         if not (path / PLAN).is_file():
             raise RunFolderError(f"{path} is not a run folder: it holds no {PLAN}")
-        plan = read_json(path / PLAN)
-        check_format(path / PLAN, plan)
+        plan = read_json(path / PLAN, versioned=True)
         if (path / CASES).with_suffix("").is_dir():
             raise RunFolderError(f"{path} has journals in Parquet, which this version no longer reads. Run it again")
         lock = hold(path / ".lock", f"the run folder {path}") if write else None
@@ -279,9 +277,7 @@ class RunFolder:
         path = self.path / RUN
         if not self.has_record():
             raise RunFolderError(f"{path} is missing: the run did not end. Finish it with: audit resume {self.path}")
-        record = read_json(path)
-        check_format(path, record)
-        return record
+        return read_json(path, versioned=True)
 
     def run(self) -> RunRecord:
         """``run.json`` as typed values; `RunFolderError` as for `record`, or where it has another shape."""

@@ -613,8 +613,11 @@ def read_texts(path: Path) -> list[SourceText]:
     return [msgspec.convert(json.loads(line), SourceText) for line in lines]
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object; raises `RunFolderError` if there is none."""
+def read_json(path: Path, *, versioned: bool = False) -> dict[str, Any]:
+    """Read a JSON object; raises `RunFolderError` if there is none.
+
+    With ``versioned`` it must be of a format that this version knows.
+    """
     try:
         value = from_json(path.read_bytes())
     except OSError as error:
@@ -623,11 +626,12 @@ def read_json(path: Path) -> dict[str, Any]:
         raise RunFolderError(f"{path} is not JSON ({error}). Was it changed by hand?") from error
     if not isinstance(value, dict):
         raise RunFolderError(f"{path} does not hold a JSON object. Was it changed by hand?")
+    if versioned:
+        _check_format(path, value)
     return value
 
 
-def check_format(path: Path, record: Mapping[str, object]) -> None:
-    """Raise `RunFolderError` if ``record`` is of a format that this version does not know."""
+def _check_format(path: Path, record: Mapping[str, object]) -> None:
     version = record.get("format_version")
     if type(version) is not int:
         raise RunFolderError(f"{path}: field format_version is missing or not a number; is this a run folder?")
