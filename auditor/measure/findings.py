@@ -58,6 +58,33 @@ METHOD = "net difference by text, texts and words random"
 Key = tuple[Place, tuple[str, ...]]  # and attributes
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """What the findings of a run depend on besides its observations and claims."""
+
+    deterministic: Mapping[str, bool]
+    noise: Mapping[str, Estimate | None] = field(default_factory=dict)
+    replicates: Mapping[str, int] = field(default_factory=dict)
+    # whether its prompts confirmed it when they were repeated, and the p value of that
+    confirmed: Mapping[Variant, Mapping[str, Any]] = field(default_factory=dict)
+    interactions: Mapping[Variant, Interaction] = field(default_factory=dict)
+
+
+class Seen(NamedTuple):
+    """A verdict with the row of its version, and the directions of its edits."""
+
+    verdict: Verdict
+    version: int
+    directions: tuple[Direction, ...]
+
+    @classmethod
+    def of(cls, table: Observations, judged: Judged, rows: Ints) -> Iterator[Seen]:
+        """The verdicts in ``rows`` of the judgements of a table."""
+        shapes = [table.shapes.values[code] for code in judged.shape[rows].tolist()]
+        seen = zip(table.verdicts(rows.tolist()), judged.version[rows].tolist(), shapes, strict=True)
+        return (cls(v, version, shape.directions) for v, version, shape in seen)
+
+
 @one_thread
 def claims(observations: Observations, question: Question, versions: Versions | None = None) -> list[Claim]:
     """All claims of a run; ``versions`` are those of the observations, where they were laid out before."""
@@ -391,33 +418,6 @@ def _subsets(rows: Sequence[int], k: int) -> Ints:
 
 
 # -- findings -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
-    """What the findings of a run depend on besides its observations and claims."""
-
-    deterministic: Mapping[str, bool]
-    noise: Mapping[str, Estimate | None] = field(default_factory=dict)
-    replicates: Mapping[str, int] = field(default_factory=dict)
-    # whether its prompts confirmed it when they were repeated, and the p value of that
-    confirmed: Mapping[Variant, Mapping[str, Any]] = field(default_factory=dict)
-    interactions: Mapping[Variant, Interaction] = field(default_factory=dict)
-
-
-class Seen(NamedTuple):
-    """A verdict with the row of its version, and the directions of its edits."""
-
-    verdict: Verdict
-    version: int
-    directions: tuple[Direction, ...]
-
-    @classmethod
-    def of(cls, table: Observations, judged: Judged, rows: Ints) -> Iterator[Seen]:
-        """The verdicts in ``rows`` of the judgements of a table."""
-        shapes = [table.shapes.values[code] for code in judged.shape[rows].tolist()]
-        seen = zip(table.verdicts(rows.tolist()), judged.version[rows].tolist(), shapes, strict=True)
-        return (cls(v, version, shape.directions) for v, version, shape in seen)
 
 
 def hidden_variants(tables: Iterable[Observations]) -> Iterator[Seen]:

@@ -96,7 +96,9 @@ class HttpTemplate(Model):
         outcomes: list[Reply | CallError] = []
         for part in [batch] if self._rows else [[request] for request in batch]:
             try:
-                outcomes += await (self._decide(part) if self._rows else self._answer(*part))
+                outcomes += (
+                    await self._decide(part) if self._rows else [self._read(await self._ask(self._values(*part)))]
+                )
             except CallError as error:
                 outcomes += [error for _ in part]
         return outcomes
@@ -106,9 +108,6 @@ class HttpTemplate(Model):
         if self._client is not None:
             await self._client.aclose()
             self._client = None
-
-    async def _answer(self, request: Request) -> list[Reply]:
-        return [self._read(await self._ask(self._values(request)))]
 
     async def _decide(self, batch: Sequence[Request]) -> list[Reply]:
         """One decision for each row."""

@@ -35,6 +35,7 @@ OVERHEAD_PER_MESSAGE = 16  # tokens that chat templates add around one message, 
 DIGITS = 9  # of US dollars, where they are written down
 _WIDTH = 160  # bytes of a book: each state overwrites the one before in one write, which no kill can cut in two
 
+# Of calls in flight: what headers say, how their number begins and grows, and how refusals lower it.
 MAX_CLOSED_S = 120.0  # a reset further away is a daily limit: let the 429 that follows end the run
 UNTOLD_S = 1.0  # how long a statement about what is left holds, where the server does not say
 _COUNT = re.compile(r"[0-9]{1,12}")
