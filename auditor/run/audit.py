@@ -42,7 +42,7 @@ from auditor.run.dryrun import planned
 from auditor.run.freeze import plain
 from auditor.run.loop import Loop
 from auditor.run.preparation import FEW, Parts, prepare, tell_proxies
-from auditor.run.state import Answered, silent
+from auditor.run.state import NOTHING, Answered, silent
 from auditor.store.folder import REPORT, RunFolder
 
 if TYPE_CHECKING:
@@ -289,7 +289,7 @@ async def run_plan(
         return await _run(folder, parts, observe)
 
 
-async def _run(folder: RunFolder, parts: Parts, observe: Observer, answered: Answered | None = None) -> Result:
+async def _run(folder: RunFolder, parts: Parts, observe: Observer, answered: Answered = NOTHING) -> Result:
     await run_audit(parts, folder, observe=observe, answered=answered)
     return settle(folder)
 
@@ -401,7 +401,7 @@ def replay(path: Path, finding: str, *, replicates: int = 5) -> dict[str, Any]:
 
 
 async def run_audit(
-    parts: Parts, folder: RunFolder, *, observe: Observer = silent, answered: Answered | None = None
+    parts: Parts, folder: RunFolder, *, observe: Observer = silent, answered: Answered = NOTHING
 ) -> None:
     """Run an audit to its record."""
     tell_proxies([*parts.models, parts.judge], observe)

@@ -27,7 +27,7 @@ from auditor.report import run_checks
 from auditor.run import free
 from auditor.run.preparation import CANARIES, CANARY_REPLICATES, Parts, StoredCases
 from auditor.run.rounds import ROUND, Round, source
-from auditor.run.state import LOST, Answered, Answers, Prompts, State, Tally, silent, together
+from auditor.run.state import LOST, NOTHING, Answered, Answers, Prompts, State, Tally, silent, together
 from auditor.run.until import Until
 from auditor.store.folder import RunFolder
 from auditor.tasks.task import Task
@@ -43,12 +43,7 @@ class Loop(State):
     """One run: streams cases through the stages."""
 
     def __init__(
-        self,
-        parts: Parts,
-        folder: RunFolder | None = None,
-        *,
-        observe: Observer = silent,
-        answered: Answered | None = None,
+        self, parts: Parts, folder: RunFolder | None = None, *, observe: Observer = silent, answered: Answered = NOTHING
     ) -> None:
         super().__init__(parts, folder, observe=observe, answered=answered)
         self.figures = Figures(parts.suite)

@@ -17,6 +17,7 @@ from collections.abc import Container, Coroutine, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
@@ -68,6 +69,7 @@ WAITING_S = 1.0  # how long they may wait: some models say that they are determi
 KEPT_SHAPES = 50_000  # combinations of edits whose shape is remembered
 LOST = ("failed", "not_asked")  # no answer came
 Answered = Mapping[str, Mapping[tuple[str, int], Response]]  # by model, sha256 of the prompt and replicate
+NOTHING: Answered = MappingProxyType({})
 K = TypeVar("K")
 Answers = dict[str, dict[str, list[Answer]]]  # format -> variant id -> answers of its replicates
 Prompts = dict[tuple[str, str], Prompt]  # by variant id, or style of a model, and format
@@ -112,7 +114,7 @@ class State:
         folder: RunFolder | None = None,
         *,
         observe: Observer = silent,
-        answered: Answered | None = None,
+        answered: Answered = NOTHING,
         give_up: bool = True,
     ) -> None:
         self._give_up = give_up and bool(parts.task.labels)  # where most first answers cannot be read
@@ -125,7 +127,7 @@ class State:
         self.stopped_by = ""  # the limit of the plan that was reached
         self._text = ""  # of the last case
         self._read: dict[tuple[str, str, str], Answer] = {}
-        self._answered = answered or {}
+        self._answered = answered
         self.tallies = [self.tally(model) for model in parts.models]
         styles = {(t.model.style, name) for t in self.tallies for name in t.formats}
         self._styles = sorted(styles or {("chat", name) for name in formats_for(self.plan, parts.task, None)})
