@@ -406,7 +406,7 @@ class Session:
             with RunFolder.open(path, write=True) as folder:
                 parts = self._parts(Plan.from_dict(folder.plan["plan"]))
                 with _counted(entry, parts):
-                    return run_sync(lambda: audit.go_on(folder, parts, self.observe))
+                    return audit.go_on(folder, parts, self.observe)
         except RunFolderError as error:
             raise Changed(str(error)) from None
 

@@ -307,10 +307,10 @@ def in_folder(
         return run_sync(lambda: _run(folder, parts, observe))
 
 
-async def go_on(folder: RunFolder, parts: Parts, observe: Observer) -> Result:
+def go_on(folder: RunFolder, parts: Parts, observe: Observer) -> Result:
     """Finish the run of ``folder``; earlier answers are used, and nothing is asked again."""
     require_same_inputs(folder.plan, plan_record(parts))
-    return await _run(folder, parts, observe, recalled(folder, parts))
+    return run_sync(lambda: _run(folder, parts, observe, recalled(folder, parts)))
 
 
 def settle(folder: RunFolder) -> Result:
@@ -355,7 +355,7 @@ def resume(path: Path, *, observe: Observer = silent, limits: Mapping[str, Any] 
             parts.facts["seeds"] = {**inputs.get("seeds", {}), **parts.facts["seeds"]}
         if FEW in inputs:
             parts.facts[FEW] = inputs[FEW]
-        return run_sync(lambda: go_on(folder, parts, observe))
+        return go_on(folder, parts, observe)
 
 
 def score(path: Path, responses: Path, *, observe: Observer = silent) -> Result:

@@ -40,6 +40,7 @@ AHEAD = 3  # chunks in flight for each worker
 # What a worker made of one chunk of seeds: cases with their checks, as in ``cases.jsonl``, and what its suite skipped
 # and passed over.
 Made = tuple[Sequence[bytes], Mapping[str, int], Mapping[str, int]]
+Submit = Callable[[Sequence[SourceText]], Awaitable[Made]]
 
 
 class Round(NamedTuple):
@@ -358,14 +359,7 @@ def _make_here(seeds: Sequence[SourceText]) -> Made:
 class Spread(Source):
     """Cases made by workers, chunk by chunk, in the order of the seeds."""
 
-    def __init__(
-        self,
-        parts: Parts,
-        submit: Callable[[Sequence[SourceText]], Awaitable[Made]],
-        *,
-        workers: int,
-        close: Callable[[], None],
-    ) -> None:
+    def __init__(self, parts: Parts, submit: Submit, *, workers: int, close: Callable[[], None]) -> None:
         super().__init__(parts)
         self._submit, self._close = submit, close
         self._ahead = AHEAD * workers
