@@ -474,11 +474,9 @@ def scan(plan: Plan, pool: Pool) -> dict[str, bool]:
     usable: dict[str, bool] = {}
     while cases := parts.suite.ask(ROUND, rng):
         for case in cases:
-            value: Any = case.original.input
-            text = value if isinstance(value, str) else json.dumps(dict(value), sort_keys=True)
-            made = [v for v in case.variants if v.order]
-            if made:
-                usable[text] = usable.get(text, False) or any(v.order >= wanted for v in made)
+            if orders := [v.order for v in case.variants if v.order]:
+                text = str(case.original.input)
+                usable[text] = usable.get(text, False) or max(orders) >= wanted
     return usable
 
 
