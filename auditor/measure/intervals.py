@@ -52,14 +52,6 @@ LEVELS: Floats = np.concatenate([np.logspace(-8, -0.5, 31), [1.0]])
 Alternative = Literal["two-sided", "greater"]
 
 
-def share_estimate(
-    p: float, size: float, level: float, *, n: int, method: str, n_skipped: int = 0, note: str = ""
-) -> Estimate:
-    """A share with the limits that ``size`` independent units, which need not be whole, would give it."""
-    low, high = beta_limits(p, size, level)
-    return Estimate(value=p, low=low, high=high, level=level, n=n, n_skipped=n_skipped, method=method, note=note)
-
-
 def korn_graubard(successes: ArrayLike, totals: ArrayLike, level: float = LEVEL, n_skipped: int = 0) -> Estimate:
     """Share of variants with an event, with an interval that knows that variants of one seed are alike.
 
@@ -80,10 +72,17 @@ def korn_graubard(successes: ArrayLike, totals: ArrayLike, level: float = LEVEL,
     if (n <= 0).any() or (x < 0).any() or (x > n).any():
         raise ValueError("each seed needs 0 <= events <= variants and at least one variant")
     p, units = float(x.sum() / n.sum()), float(n.sum())
-    size = effective_size(p, x - p * n, units, level)
-    note = approximate_note(len(x), int(np.count_nonzero(x)))
-    made = share_estimate(p, size, level, n=len(x), method=BY_SEED, n_skipped=n_skipped, note=note)
-    return replace(made, n_variants=round(units))
+    return replace(_by_seed(p, x, x - p * n, units, level, n_skipped), n_variants=round(units))
+
+
+def _by_seed(p: float, events: Floats, residuals: Floats, units: float, level: float, n_skipped: int) -> Estimate:
+    """The share ``p`` with the limits that as many independent units would give it as the seeds are worth."""
+    seeds, with_event = len(events), int(np.count_nonzero(events))
+    low, high = beta_limits(p, effective_size(p, residuals, units, level), level)
+    note = ""
+    if with_event and (seeds < FEW_SEEDS or with_event < FEW_WITH_FLIP):  # without any it is exact
+        note = f"interval approximate: {with_event} of {plural(seeds, 'seed')} with the event"
+    return Estimate(value=p, low=low, high=high, level=level, n=seeds, n_skipped=n_skipped, method=BY_SEED, note=note)
 
 
 def effective_size(p: float, residuals: Floats, units: float, level: float) -> float:
@@ -123,17 +122,16 @@ def mean_share(values: ArrayLike, units: float, n_skipped: int = 0) -> Estimate:
     # The mean of equal values is rounded: hold it within the range of the values.
     p = float(min(max(x.mean(), x.min()), x.max()))
     scale = max(float(units), float(len(x))) / len(x)
-    size = effective_size(p, (x - p) * scale, scale * len(x), LEVEL)
-    note = approximate_note(len(x), int(np.count_nonzero(x)))
-    return share_estimate(p, size, LEVEL, n=len(x), method=BY_SEED, n_skipped=n_skipped, note=note)
+    return _by_seed(p, x, (x - p) * scale, scale * len(x), LEVEL, n_skipped)
 
 
 def clopper_pearson(successes: int, n: int, level: float = LEVEL, n_skipped: int = 0) -> Estimate:
     """Exact interval for a share of independent units: one yes or no for each seed."""
     if n < 1 or not 0 <= successes <= n:
         raise ValueError(f"0 <= successes <= n and n >= 1, got {successes} of {n}")
-    made = share_estimate(successes / n, float(n), level, n=n, method="clopper-pearson", n_skipped=n_skipped)
-    return replace(made, n_variants=n)
+    p, method = successes / n, "clopper-pearson"
+    low, high = beta_limits(p, float(n), level)
+    return Estimate(value=p, low=low, high=high, level=level, n=n, n_skipped=n_skipped, method=method, n_variants=n)
 
 
 def mean_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float, float]:
@@ -150,13 +148,6 @@ def mean_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float,
         return mean, -math.inf, math.inf
     half = t_quantile(level, len(x) - 1) * spread / math.sqrt(len(x))
     return mean, mean - half, mean + half
-
-
-def approximate_note(seeds: int, with_event: int) -> str:
-    """Why an interval by seed is approximate; empty where enough seeds have the event, or none, which is exact."""
-    if with_event and (seeds < FEW_SEEDS or with_event < FEW_WITH_FLIP):
-        return f"interval approximate: {with_event} of {plural(seeds, 'seed')} with the event"
-    return ""
 
 
 def beta_limits(p: float, size: float, level: float) -> tuple[float, float]:
