@@ -18,6 +18,7 @@ import re
 from dataclasses import dataclass
 
 from auditor.core.errors import ConfigError
+from auditor.core.removed import gone
 
 FORMS = {
     "shown": "shown or shown(ATTRIBUTE)",
@@ -27,16 +28,6 @@ FORMS = {
     "hidden": "hidden > 0",
 }
 SHAPES = {"shown": ("", "()"), "net": ("()>%", "()>"), "excess": ("()>%",), "failed": (">%",), "hidden": (">",)}
-OLD = {  # words of version 0.2, and what to write instead
-    **dict.fromkeys(("rate", "lower", "upper", "causal", "apparent_causal", "share"), FORMS["excess"]),
-    **dict.fromkeys(("group", "apparent_group"), FORMS["net"]),
-    **dict.fromkeys(("refused", "filtered", "unparsed"), FORMS["failed"]),
-    **dict.fromkeys(("and", "or"), "a comma between the parts; any of them makes the rule hold"),
-    "not": "what shall make the command fail",
-    "violations": FORMS["shown"],
-    "partial": "nothing; an incomplete run ends with 3",
-    "never": "no --fail-on",
-}
 _PART = re.compile(
     r'\s*(?P<word>[^\W\d]\w*)\s*(?:\((?P<about>(?:"[^"]*"|[^"(),<>:])*)\)\s*)?'
     r"(?:>\s*(?P<limit>\d+(?:\.\d+)?|\.\d+)\s*(?P<percent>%\s*)?)?"
@@ -92,8 +83,8 @@ def _slip(text: str, at: int, what: str) -> ConfigError:
     """The rule ``text`` cannot be read at a place: ``what`` is wrong."""
     at += len(text[at:]) - len(text[at:].lstrip())
     word = re.match(r"\w*", text[at:])
-    if word is not None and word[0].lower() in OLD:
-        what = f"{word[0]} is gone: write {OLD[word[0].lower()]}"
+    if word is not None and (other := gone("rules").get(word[0].lower())):
+        what = f"{word[0]} is gone: write {other}"
     elif word is not None and (near := difflib.get_close_matches(word[0].lower(), set(FORMS) - {word[0]}, n=1)):
         what = f"did you mean {near[0]}? {what[0].upper()}{what[1:]}"
     flat = "".join(c if c.isprintable() else "?" for c in text)

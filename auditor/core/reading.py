@@ -56,9 +56,9 @@ def shipped(kind: str, *parts: str) -> Path:
     return shipped_folder(kind).joinpath(*parts)
 
 
-def shipped_names(kind: str, suffix: str = ".yaml") -> list[str]:
-    """The stems of the files of one kind, sorted."""
-    return sorted(p.stem for p in shipped_folder(kind).glob(f"*{suffix}"))
+def shipped_names(kind: str) -> list[str]:
+    """The stems of the YAML files of one kind, sorted."""
+    return sorted(p.stem for p in shipped_folder(kind).glob("*.yaml"))
 
 
 LARGEST = 1 << 30  # bytes of data; every copy of them takes as much memory again
@@ -84,9 +84,9 @@ def content(path: Path | str, *, largest: int = LARGEST) -> bytes:
     return bytes(data)
 
 
-def text(path: Path | str, *, largest: int = SETTINGS) -> str:
+def text(path: Path | str) -> str:
     """The text of a file in UTF-8; a byte order mark is dropped. See `content`; raises UnicodeDecodeError too."""
-    return content(path, largest=largest).decode("utf-8-sig")
+    return content(path, largest=SETTINGS).decode("utf-8-sig")
 
 
 def sha256(path: Path | str) -> str:

@@ -1,4 +1,4 @@
-"""What version 0.3 took away: commands, options and values of options, each with what to use instead."""
+"""What version 0.3 took away: commands, options, their values, words of rules; each with what to use instead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from auditor.core import reading
 
 
 @cache
-def gone(what: Literal["commands", "values", "options"]) -> Mapping[str, str]:
+def gone(what: Literal["commands", "values", "options", "rules"]) -> Mapping[str, str]:
     """What there is no more of one sort, and what to use instead."""
     every = tomllib.loads(reading.shipped("embedded", "removed.toml").read_text(encoding="utf-8"))
     return dict(every[what])
