@@ -330,7 +330,6 @@ ASK = RUN | {"agent", "doctor", "choose"}
 LIMIT = RUN | ROWS | {"agent", "resume", "mitigate", "choose"}
 OPERATE = frozenset({"run", "tabular", "agent", "mitigate", "choose"})
 ASKED, CHANGED, LIMITS, FURTHER = Group
-MEASURED, OUTPUT = CHANGED, LIMITS
 NO_TEMPERATURE = "none"
 EVERY = ""  # in `SharedPlan.server`: settings for every model
 
@@ -420,11 +419,11 @@ class SharedPlan(PlanModel):
     ] = Field(default_factory=dict)
     favourable: Annotated[str | None, Option("--favourable", ASKED, LABELLED | ROWS,
         "The label that is good for the person concerned (default: the task's).")] = None
-    delta: Annotated[float | None, AfterValidator(as_share), Option("--delta", MEASURED, RUN | ROWS | {"agent"},
+    delta: Annotated[float | None, AfterValidator(as_share), Option("--delta", CHANGED, RUN | ROWS | {"agent"},
         "Largest net difference between groups that you call negligible, in points (2) or as a share (0.02). No "
         "default.",
         first=True)] = None
-    seed: Annotated[int, Field(ge=0, le=LARGEST), Option("--seed", MEASURED, TEXTS | ROWS,
+    seed: Annotated[int, Field(ge=0, le=LARGEST), Option("--seed", CHANGED, TEXTS | ROWS,
         "Random seed.")] = 7
     max_calls: Annotated[int | None, Field(ge=0, le=LARGEST), Option("--max-calls", LIMITS, LIMIT,
         "Make at most this many calls.", first=True)] = None
@@ -437,7 +436,7 @@ class SharedPlan(PlanModel):
         "Calls in flight at most.", shapes=False)] = 16
     cache: Annotated[bool, Option("--no-cache", LIMITS, OPERATE,
         "Do not use the response cache.", shapes=False)] = True
-    out: Annotated[PathText, Option("--out", OUTPUT, OPERATE | {"generate"},
+    out: Annotated[PathText, Option("--out", LIMITS, OPERATE | {"generate"},
         "Folder of the run folders.", shapes=False, first=True)] = "reports"
     # fmt: on
 

@@ -24,9 +24,7 @@ from auditor.core.options import (
     LARGEST,
     LIMITS,
     MAKE,
-    MEASURED,
     MOST_AT_ONCE,
-    OUTPUT,
     RUN,
     TEXTS,
     Count,
@@ -187,7 +185,7 @@ class Plan(SharedPlan):
         "generation=prob (default: half of the cases follow changed labels) or rand (none do). --limit sets the number "
         "of cases.",
         repeated=True)] = ()
-    protocol: Annotated[Literal["default", "hinter", "astraea"], Option("--protocol", MEASURED, MAKE,
+    protocol: Annotated[Literal["default", "hinter", "astraea"], Option("--protocol", CHANGED, MAKE,
         "default, or hinter, astraea: the paper's own counting, without controls.")] = "default"
     dictionaries: Annotated[Names, Option("--dictionary", CHANGED, CHOOSE,
         "[ATTRIBUTE=]FILE: a dictionary, or a raw pair file source;target.", repeated=True)] = ()
@@ -211,23 +209,23 @@ class Plan(SharedPlan):
         "Ask also about variants that failed the validity check; reported separately.")] = False
     parser: Annotated[str, Option("--parser", CHANGED, TEXTS,
         "embedded (default), or an installed spaCy pipeline.")] = "embedded"
-    oracle: Annotated[str, _one_of("--oracle", "label", "probability"), Option("--oracle", MEASURED, RUN,
+    oracle: Annotated[str, _one_of("--oracle", "label", "probability"), Option("--oracle", CHANGED, RUN,
         "label (default): another answer is a change; probability: another score of one label is; or a plug-in.")] = ""
-    tolerance: Annotated[Numbers, AfterValidator(_tolerated), Option("--tolerance", MEASURED, RUN,
+    tolerance: Annotated[Numbers, AfterValidator(_tolerated), Option("--tolerance", CHANGED, RUN,
         "Largest difference that counts as no change. Tasks of kind score: in the task's unit (default: the task's, or "
         "else the difference of two answers to one prompt). With --oracle probability: several, comma-separated; the "
         "first decides (default 0.01,0.05,0.1,0.2).")] = ()
-    reference: Annotated[str, AfterValidator(_of_reference), Option("--reference", MEASURED, RUN,
+    reference: Annotated[str, AfterValidator(_of_reference), Option("--reference", CHANGED, RUN,
         "ATTRIBUTE:GROUP that the other groups are compared with, commas between. With --oracle probability: equal "
         "(default), or bls: the shares of women and men in the occupations.")] = "equal"
-    replicates: Annotated[Times | None, Option("--replicates", MEASURED, RUN,
+    replicates: Annotated[Times | None, Option("--replicates", CHANGED, RUN,
         f"Times each prompt is asked (default {DEFAULT_REPLICATES}; 1 for models declared deterministic, and with "
         "--until-decided).")] = None
-    until_decided: Annotated[bool | None, Option("--until-decided", MEASURED, RUN,
+    until_decided: Annotated[bool | None, Option("--until-decided", CHANGED, RUN,
         "Look at the answers several times during the run, and stop asking about attributes that are decided. All "
         "looks share one level. Sets --order 1 and --replicates 1 unless they are given. Default for models that cost "
         f"money or time, with at most {CHEAP_CALLS:,} calls.")] = None
-    full_plan: Annotated[bool, Option("--full-plan", MEASURED, RUN,
+    full_plan: Annotated[bool, Option("--full-plan", CHANGED, RUN,
         "Ask models that cost money or time as much as embedded ones: no --until-decided and no limit of "
         f"{CHEAP_CALLS:,} calls unless you set them.", first=True)] = False
     jobs: Annotated[str, BeforeValidator(_jobs), Option("--jobs", LIMITS, MAKE,
@@ -235,11 +233,11 @@ class Plan(SharedPlan):
         shapes=False)] = "1"
     batch: Annotated[bool, Option("--batch", LIMITS, RUN,
         "Ask openai: models through the Batch API: half the price, answers within a day.")] = False
-    redact: Annotated[bool, Option("--redact", OUTPUT, RUN,
+    redact: Annotated[bool, Option("--redact", LIMITS, RUN,
         "Write digests and edits instead of texts, labels instead of answers; no response cache.")] = False
-    anyway: Annotated[bool, Option("--anyway", MEASURED, RUN | {"resume"},
+    anyway: Annotated[bool, Option("--anyway", CHANGED, RUN | {"resume"},
         "Continue although the positive control was not seen and all first answers are alike.", shapes=False)] = False
-    fail_on: Annotated[str | None, AfterValidator(of_rule), Option("--fail-on", OUTPUT, frozenset({"run"}),
+    fail_on: Annotated[str | None, AfterValidator(of_rule), Option("--fail-on", LIMITS, frozenset({"run"}),
         'Exit 1 where any of these holds: "shown, net(gender) > 2%, failed > 5%".',
         shapes=False, first=True)] = None
     # fmt: on

@@ -14,7 +14,6 @@ from auditor.core.options import (
     CHANGED,
     LARGEST,
     LIMITS,
-    MEASURED,
     ROWS,
     Amount,
     Names,
@@ -71,14 +70,14 @@ class MethodOptions(PlanModel):
     # fmt: off
     protocol: Annotated[str | None, TEXT["protocol"].meaning(ROWS,
         "default; themis, aequitas or sg: as the paper has it.")] = None
-    confidence: Annotated[float | None, Option("--confidence", MEASURED, ROWS, "themis: level (default 0.99).")] = None
-    epsilon: Annotated[float | None, Option("--epsilon", MEASURED, ROWS,
+    confidence: Annotated[float | None, Option("--confidence", CHANGED, ROWS, "themis: level (default 0.99).")] = None
+    epsilon: Annotated[float | None, Option("--epsilon", CHANGED, ROWS,
         "themis: half-width at which sampling stops (default 0.05).")] = None
-    theta: Annotated[float | None, Option("--theta", MEASURED, ROWS, 
+    theta: Annotated[float | None, Option("--theta", CHANGED, ROWS, 
         "themis: search the minimal sets of --protected with a score above it (0.75 in the paper).")] = None
-    max_samples: Annotated[int | None, Option("--max-samples", MEASURED, ROWS,
+    max_samples: Annotated[int | None, Option("--max-samples", CHANGED, ROWS,
         "themis: rows drawn at most per score (default: all of a small domain, else 10,000).")] = None
-    measure: Annotated[str | None, Option("--measure", MEASURED, ROWS,
+    measure: Annotated[str | None, Option("--measure", CHANGED, ROWS,
         "themis: the score that --theta is about: causal (default) or group.")] = None
     # fmt: on
 
@@ -132,10 +131,10 @@ class TabularPlan(SharedPlan):
         "any model of text, e.g. openai:NAME.")]
     protected: Annotated[Names, Option("--protected", CHANGED, ROWS,
         "Columns that are changed, comma-separated, e.g. sex,race.")] = ()
-    method: Annotated[Method, Option("--method", MEASURED, ROWS, "themis (default), aequitas or sg.")] = "themis"
-    options: Annotated[dict[str, object], BeforeValidator(read_settings), Option("--set", MEASURED, ROWS,
+    method: Annotated[Method, Option("--method", CHANGED, ROWS, "themis (default), aequitas or sg.")] = "themis"
+    options: Annotated[dict[str, object], BeforeValidator(read_settings), Option("--set", CHANGED, ROWS,
         "NAME=VALUE: any further option of the method.", repeated=True)] = Field(default_factory=dict)
-    distance_threshold: Annotated[Amount | None, Option("--distance-threshold", MEASURED, ROWS,
+    distance_threshold: Annotated[Amount | None, Option("--distance-threshold", CHANGED, ROWS,
         "For models that return numbers: two differ if they are more than this apart.")] = None
     max_evaluations: Annotated[int | None, Field(ge=0, le=LARGEST), Option("--max-evaluations", LIMITS, ROWS,
         "Rows passed to the model at most.")] = None

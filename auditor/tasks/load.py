@@ -122,7 +122,6 @@ def of_plan(plan: Plan) -> Task:
 
 
 def _from_file(path: Path, *, builtin: bool, labels: Sequence[str], favourable: str | None) -> Task:
-
     raw, lines = load_fields(
         path,
         largest=_LARGEST,
@@ -152,12 +151,7 @@ def _made(raw: Mapping[str, Any], path: Path, lines: Mapping[Where, int], *, bui
 
 
 _NOT_IN_DIGEST: Any = {
-    "seeds": True,
-    "against": True,
-    "irrelevant": True,
-    "controls": True,
-    "description": True,
-    "subject": True,
+    **dict.fromkeys(("seeds", "against", "irrelevant", "controls", "description", "subject"), True),
     "formats": {"__all__": {"graded"}},
 }
 

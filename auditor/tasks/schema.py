@@ -71,7 +71,7 @@ class ScalePart(Part):
     low: Number
     high: Number
     unit: StrictStr = ""
-    tolerance: Annotated[StrictInt | StrictFloat, Field(ge=0)] | None = None
+    tolerance: Annotated[Number, Field(ge=0)] | None = None
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -117,7 +117,7 @@ class ExamplePart(Part):
     """One worked example. ``label`` is a label, a list of labels, a number or a text, by kind."""
 
     text: Text
-    label: StrictStr | StrictInt | StrictFloat | tuple[StrictStr, ...]
+    label: StrictStr | Number | tuple[StrictStr, ...]
     reason: StrictStr = ""
 
 
@@ -165,7 +165,7 @@ class Outcome(Part):
     tool: StrictStr = ""
     argument: StrictStr = ""
     key: StrictStr = ""
-    otherwise: StrictStr | StrictInt | StrictFloat | None = None
+    otherwise: StrictStr | Number | None = None
     number: Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9_-]+\.\w+$")] | None = None
 
     @model_validator(mode="after")
@@ -238,7 +238,7 @@ class TaskFile(Part):
     parser: StrictStr = PARSER
     formats: Annotated[dict[Name, Format], Field(min_length=1)]
     default_format: StrictStr | None = None
-    temperature: Annotated[StrictInt | StrictFloat, Field(ge=0, le=2)] = 0
+    temperature: Annotated[Number, Field(ge=0, le=2)] = 0
     subject: StrictStr = ""
     seeds: StrictStr | None = None
     against: Text | None = None
