@@ -17,7 +17,7 @@ from common import Row, shared
 from literal_hinter import inv_check
 
 from auditor.core.types import Case, Variant
-from auditor.perturb.gate.dependency import DependencyInvariant
+from auditor.perturb.dependency import DependencyInvariant
 from auditor.text.parse import Parse, Parser, plain_sentence, sentences
 
 BATCH = 64  # cases checked together

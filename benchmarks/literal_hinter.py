@@ -1,7 +1,7 @@
 """HInter's dependency invariant as published, line by line (Souani et al., 2025, Algorithms 3 and 4).
 
 Slow on purpose: every sentence is parsed again for every pair of texts. Tests hold
-`auditor.perturb.gate.dependency` equal to it, and benchmarks compare with it.
+`auditor.perturb.dependency` equal to it, and benchmarks compare with it.
 """
 
 from __future__ import annotations

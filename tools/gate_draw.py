@@ -26,7 +26,7 @@ from random import Random
 from auditor import tasks
 from auditor.core.types import Case, SourceText, Variant
 from auditor.perturb import dictionaries
-from auditor.perturb.gate.constructs import Constructs
+from auditor.perturb.gate import Constructs
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.placebo import Placebos
 from auditor.run.rounds import with_placebos

@@ -20,7 +20,7 @@ from typing import Any
 from auditor.core.plan import Plan
 from auditor.core.types import SourceText
 from auditor.perturb import dictionaries
-from auditor.perturb.gate.dependency import DependencyInvariant
+from auditor.perturb.dependency import DependencyInvariant
 from auditor.perturb.mutation import MutationSuite
 from auditor.text.parse import Parser
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from auditor.core.talk import Message as Message
 from auditor.core.talk import Talk, Tool
@@ -29,6 +29,8 @@ VERDICTS: tuple[ClaimVerdict, ...] = get_args(ClaimVerdict)  # what decides most
 DECIDED = VERDICTS[:2]
 InteractionKind = Literal["confirmed", "threshold_crossing", "not_tested"]
 FORMAT_VERSION = 2
+_K = TypeVar("_K", bound=Hashable)
+_T = TypeVar("_T")
 # Made once: `json.dumps` makes an encoder for each call.
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -61,6 +63,14 @@ def names(listed: str | Iterable[str]) -> tuple[str, ...]:
     if isinstance(listed, str):
         return tuple(part.strip() for part in listed.split(",") if part.strip())
     return tuple(listed)
+
+
+def grouped(rows: Iterable[tuple[_K, _T]]) -> dict[_K, list[_T]]:
+    """Return the values of each key, keys in the order of their first row."""
+    out: dict[_K, list[_T]] = {}
+    for key, value in rows:
+        out.setdefault(key, []).append(value)
+    return out
 
 
 def id_of(kind: str, value: object) -> str:

@@ -21,13 +21,12 @@ from auditor.core.types import Case, Edit, EditKind, SourceText, Variant, draws_
 from auditor.perturb.dictionaries import Dictionary, Term, load
 from auditor.perturb.edits import apply, replacing
 from auditor.perturb.matching import Hit, Matcher
-from auditor.perturb.mutation import MutationSuite, TextSuite
-from auditor.perturb.persons import touches
+from auditor.perturb.mutation import EVERY, MutationSuite, TextSuite
 from auditor.perturb.placebo import Irrelevant, irrelevant
-from auditor.perturb.substitution import EVERY
 from auditor.text.english import article_for, match_case
 from auditor.text.languages import ENGLISH, Language, language_of
 from auditor.text.languages import load as load_language
+from auditor.text.people import touches
 
 GENDER, RACE = "gender", "race"
 WORDS, NAME, STATEMENT = "words", "name", "statement"

@@ -16,11 +16,11 @@ from itertools import cycle, islice, pairwise
 from random import Random
 from typing import NamedTuple
 
-from auditor.core.types import Case, Edit, Span, Variant, is_beside
-from auditor.perturb.combine import by_turns, grouped
+from auditor.core.types import Case, Edit, Span, Variant, grouped, is_beside
 from auditor.perturb.dictionaries import Dictionary, Term, neutral
 from auditor.perturb.edits import apply, edits_of, misread, replacing, span_of
 from auditor.perturb.matching import Hit, Matcher, Scan
+from auditor.perturb.mutation import by_turns
 from auditor.text.english import looks_english
 
 _DRAWN = 40  # sets of places and words that are drawn for the edits of a text that have as many spans

@@ -17,8 +17,7 @@ from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin, UnknownValue
 from auditor.core.reading import Where, checked, load_fields, load_lines
 from auditor.core.talk import Message, Talk, Tool
-from auditor.core.types import digest
-from auditor.perturb.combine import grouped
+from auditor.core.types import digest, grouped
 from auditor.tasks import kinds
 from auditor.tasks.answers import Alone, Reader, bare, normalise
 from auditor.tasks.kinds import Kind

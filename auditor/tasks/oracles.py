@@ -10,8 +10,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
 from auditor.core.protocols import Oracle
-from auditor.core.types import Answer, AnswerStatus, Case, Outcome, Variant, Verdict
-from auditor.perturb.combine import grouped
+from auditor.core.types import Answer, AnswerStatus, Case, Outcome, Variant, Verdict, grouped
 
 if TYPE_CHECKING:
     from auditor.perturb.grammar.model import Grammar

@@ -8,14 +8,13 @@ wrong person is worse than none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from auditor.core.types import Span
 from auditor.text.english import ends_as_trade, word_set
-from auditor.text.parse import Parse
-from auditor.text.trees import SUBJECT, Tokens
+from auditor.text.parse import SUBJECT, Parsed, Tokens
 
 PRONOUNS = {
     **dict.fromkeys(("she", "her", "hers", "herself"), "female"),
@@ -32,7 +31,7 @@ _FINITE = frozenset(("VBD", "VBZ", "VBP", "MD"))
 
 
 class Lexicon(NamedTuple):
-    """What words say of the person they name; made of the dictionaries (`auditor.perturb.persons`)."""
+    """What words say of the person they name; made of the dictionaries (`auditor.perturb.matching`)."""
 
     gender: Mapping[str, str]  # noun, modifier or first name in lower case -> female, male
     singular: frozenset[str]  # nouns for one person
@@ -376,7 +375,7 @@ class People(NamedTuple):
     subject: Person | None  # None where it is not clear who is judged
 
 
-def people(parsed: Sequence[tuple[int, Parse]], lexicon: Lexicon) -> People:
+def people(parsed: Parsed, lexicon: Lexicon) -> People:
     """Find the persons of a text, from its sentences in order, each with its offset (`Parser.parse_text`)."""
     reading = Reading(Tokens(parsed), lexicon)
     reading.read()
@@ -436,3 +435,8 @@ def _acts(w: Tokens, person: Person) -> int:
 def _says(w: Tokens, person: Person) -> bool:
     """Whether *he* or *she* is the subject of a clause for this person."""
     return any(w.low[t] in PRONOUNS and w.dep[t] in SUBJECT for t in person.tokens)
+
+
+def touches(start: int, end: int, spans: Iterable[Span]) -> bool:
+    """Whether ``[start, end)`` overlaps one of ``spans``."""
+    return any(first < end and start < last for first, last in spans)

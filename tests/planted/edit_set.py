@@ -19,8 +19,8 @@ from auditor.core.protocols import Gate
 from auditor.core.types import Edit, EditKind, SourceText, Variant
 from auditor.perturb.dictionaries import load
 from auditor.perturb.edits import apply
+from auditor.perturb.matching import ALL, SUBJECT
 from auditor.perturb.mutation import MutationSuite
-from auditor.perturb.persons import ALL, SUBJECT
 from auditor.text.parse import Parser
 
 Mutator = Callable[[str, str, str, str], list[str]]

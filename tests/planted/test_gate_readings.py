@@ -8,9 +8,8 @@ from functools import cache
 
 import pytest
 
-from auditor.perturb.gate.constructs import Constructs
-from auditor.perturb.gate.dependency import DependencyInvariant
-from auditor.perturb.gate.gate_rules import RULES, Place
+from auditor.perturb.dependency import DependencyInvariant
+from auditor.perturb.gate import RULES, Constructs, Place
 from auditor.text.parse import Parser
 from tests.planted.gate_set import SHARED, Read, case_of, measure, precision, read, recall, rows
 

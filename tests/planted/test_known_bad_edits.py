@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from auditor.core.types import Variant
-from auditor.perturb.gate.dependency import DependencyInvariant
+from auditor.perturb.dependency import DependencyInvariant
 from auditor.text.parse import Parser
 
 LISTS = yaml.safe_load(Path(__file__).with_name("known_bad_edits.yaml").read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from auditor.core.types import Case, Variant
-from auditor.perturb.gate.dependency import DependencyInvariant, tolerant_table_comp
+from auditor.perturb.dependency import DependencyInvariant, tolerant_table_comp
 from auditor.text.parse import MAX_CHARS, Parse, Parser, sentences
 
 SEQUENCES = st.lists(st.sampled_from("abc"), max_size=9)

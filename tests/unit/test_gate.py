@@ -16,7 +16,7 @@ from judged import edit
 from auditor.cli.main import run
 from auditor.core.types import Variant
 from auditor.perturb.edits import span_of
-from auditor.perturb.gate.constructs import Constructs
+from auditor.perturb.gate import Constructs
 from auditor.text.parse import MAX_CHARS, Parser
 from tests.asking import json_lines
 from tests.planted.edit_set import GATE_FIXTURES, UNMADE, GateFixture, misjudged

@@ -16,9 +16,9 @@ from auditor import tasks
 from auditor.core.types import Case, Check, SourceText, Variant, id_of, is_beside
 from auditor.measure.observations import Arm, shape_of
 from auditor.perturb.dictionaries import load
+from auditor.perturb.matching import lexicon
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.name_lines import END, SUITES, Lines, full_names, line_end
-from auditor.perturb.persons import lexicon
 from auditor.run.rounds import checked
 from auditor.testing import check_suite
 from auditor.text.parse import Parser

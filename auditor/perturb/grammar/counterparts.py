@@ -9,8 +9,8 @@ from random import Random
 from typing import NamedTuple
 
 from auditor.core.types import Edit, EditKind, Variant
-from auditor.perturb.combine import by_turns, numbered, with_parts
 from auditor.perturb.grammar.structures import Structure
+from auditor.perturb.mutation import by_turns, numbered, with_parts
 
 
 class Mutator:
