@@ -5,27 +5,11 @@ from __future__ import annotations
 import functools
 import re
 import textwrap
-import tomllib
 
 import msgspec
 
 from auditor.core import reading
 from auditor.core.errors import UnknownPlugin
-
-AREAS = {
-    "finding": "Findings",
-    "verdict": "Verdicts of a claim",
-    "outcome": "Outcomes of a variant",
-    "estimate": "Estimates",
-    "score": "Scores of tables",
-    "control": "Controls",
-    "status": "Status of a run, of an answer, of a waiver",
-    "call": "Failed calls",
-    "validity": "Validity of a variant",
-    "edit": "Kinds of edit",
-    "sampling": "How cases were drawn",
-    "comparison": "Changes between two runs",
-}
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,12 +27,20 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
         return re.fullmatch(pattern, code.strip().lower(), re.DOTALL) is not None
 
 
+class _File(msgspec.Struct, frozen=True):
+    areas: dict[str, str]  # what each is called
+    page: tuple[Page, ...]
+
+
+@functools.cache
+def _file() -> _File:
+    return msgspec.toml.decode(reading.shipped("embedded", "explain", "codes.toml").read_bytes(), type=_File)
+
+
 @functools.cache
 def pages() -> tuple[Page, ...]:
     """Every page, in the order of the file."""
-    raw = tomllib.loads(reading.shipped("embedded", "explain", "codes.toml").read_text(encoding="utf-8"))
-    read = msgspec.convert(raw["page"], tuple[Page, ...])
-    return tuple(msgspec.structs.replace(page, text=" ".join(page.text.split())) for page in read)
+    return tuple(msgspec.structs.replace(page, text=" ".join(page.text.split())) for page in _file().page)
 
 
 def every(code: str) -> list[Page]:
@@ -79,13 +71,13 @@ def explain(code: str) -> str:
 def _text(page: Page) -> str:
     body = textwrap.fill(page.text, 96, initial_indent="  ", subsequent_indent="  ")
     see = f"\n  See also: {', '.join(page.see)}" if page.see else ""
-    return f"{page.code} — {page.title}\n  {AREAS[page.area]}\n\n{body}{see}\n"
+    return f"{page.code} — {page.title}\n  {_file().areas[page.area]}\n\n{body}{see}\n"
 
 
 def overview() -> str:
     """All codes with their titles, by area."""
     lines = []
-    for area, heading in AREAS.items():
+    for area, heading in _file().areas.items():
         mine = [f"  {page.code:<28} {page.title}" for page in pages() if page.area == area]
         lines += [heading, *mine, ""] if mine else []
     return "\n".join([*lines, "One page: audit show CODE", ""])
