@@ -57,12 +57,7 @@ def run(
     made = Ahead(prepare(chosen))
     agreed(made, chosen, yes=yes)
     parts = made.narrowed.parts if frozen is None else made.parts
-    further: dict[str, object] = {}
-    if frozen is not None:
-        about = freeze.reference(frozen, plan_record(parts))
-        for row in about["deviations"]:
-            say(f"deviation from the frozen plan: {row['what']}", to=sys.stderr)
-        further = {"frozen": about}
+    further = freeze.told(frozen, plan_record(parts), Draw())
     tell_left_out(parts, Draw())
     done = in_folder(parts, observe=Draw(), further=further)
     return finish(done, format=format, fail_on=chosen.fail_on, full=full)

@@ -22,9 +22,10 @@ from auditor._version import __version__
 from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
+from auditor.core.protocols import Observer
 from auditor.core.reading import checked, from_json, from_toml
 from auditor.core.record import code_sha256
-from auditor.core.types import digest
+from auditor.core.types import Progress, digest
 
 KIND = "frozen-plan"
 FORMAT = 1
@@ -154,6 +155,16 @@ def reference(frozen: Frozen, plan_record: Mapping[str, object]) -> dict[str, An
     said = {name: getattr(frozen, name) for name in ("sha256", "frozen_at", "frozen_by", "reason")}
     expected, differ = dict(frozen.expected), deviations(frozen, plan_record)
     return {"file": frozen.source, **said, "expected": expected, "deviations": differ}
+
+
+def told(frozen: Frozen | None, plan_record: Mapping[str, object], observe: Observer) -> dict[str, Any]:
+    """What ``plan.json`` has where a frozen plan is run: its reference; each deviation is told."""
+    if frozen is None:
+        return {}
+    about = reference(frozen, plan_record)
+    for row in about["deviations"]:
+        observe(Progress(phase="deviation from the frozen plan", done=0, message=str(row["what"])))
+    return {"frozen": about}
 
 
 def deviations(frozen: Frozen, plan_record: Mapping[str, Any]) -> list[dict[str, Any]]:

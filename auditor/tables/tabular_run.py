@@ -187,8 +187,10 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
         if folder is not None:
             require_same_models(folder.plan.get("fingerprints") or {}, {plan.model: opened.model.fingerprint})
         elif plan.out:  # the plan names the model, so the model comes first
-            stored = {"schema_text": dump_schema(schema)} | _before(opened, frozen, tell)
-            folder = stack.enter_context(RunFolder.create(Path(plan.out), plan.as_dict() | stored))
+            made = plan_record(opened)
+            stored = plan.as_dict() | {"schema_text": dump_schema(schema), **freeze.told(frozen, made, tell)}
+            stored |= {name: made[name] for name in ("inputs", "fingerprints")}
+            folder = stack.enter_context(RunFolder.create(Path(plan.out), stored))
             if asked is not None:
                 asked.journal(folder)
         look_for_favourable(opened)
@@ -210,18 +212,6 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
             folder.write_run(record)
             folder.write_text(REPORT, HtmlReport().render(folder.run()))
         return TabularRun(record, result, None if folder is None else folder.path)
-
-
-def _before(opened: Opened, frozen: Frozen | None, tell: Observer) -> dict[str, object]:
-    """What ``plan.json`` has besides the settings, before anything is asked: hashes, fingerprint, frozen plan."""
-    record = plan_record(opened)
-    about = {name: record[name] for name in ("inputs", "fingerprints")}
-    if frozen is None:
-        return about
-    reference = freeze.reference(frozen, record)
-    for row in reference["deviations"]:
-        tell(Progress(phase="deviation from the frozen plan", done=0, message=str(row["what"])))
-    return about | {"frozen": reference}
 
 
 def _served(plan: TabularPlan, schema: Schema, folder: RunFolder | None, tell: Observer) -> RowClient:
