@@ -157,8 +157,8 @@ def reference(frozen: Frozen, plan_record: Mapping[str, object]) -> dict[str, An
     return {"file": frozen.source, **said, "expected": expected, "deviations": differ}
 
 
-def told(frozen: Frozen | None, plan_record: Mapping[str, object], observe: Observer) -> dict[str, Any]:
-    """What ``plan.json`` has where a frozen plan is run: its reference; each deviation is told."""
+def tell_deviations(frozen: Frozen | None, plan_record: Mapping[str, object], observe: Observer) -> dict[str, Any]:
+    """Tell each deviation from a frozen plan; returns what ``plan.json`` has of it, nothing without one."""
     if frozen is None:
         return {}
     about = reference(frozen, plan_record)
