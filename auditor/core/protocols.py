@@ -353,7 +353,6 @@ class Registry(Generic[P]):
 
     def load(self, name: str) -> Callable[..., P]:
         """Load the plug-in itself; `PluginError` where it could not be imported, or is no plug-in of this kind."""
-        name = self.resolve(name)
         entry = self._offer(name).entry
         try:
             plugin: Callable[..., P] = entry.load()
@@ -379,31 +378,28 @@ class Registry(Generic[P]):
 
     def is_own(self, name: str) -> bool:
         """Return whether ``name`` is one of this project's."""
-        return name in self._own()
+        return name in self._all and not self._all[name].package
 
     def origin(self, name: str) -> str:
         """Return package and version that ``name`` comes from; "built in" for this project's own."""
-        offer = self._offer(self.resolve(name))
+        offer = self._offer(name)
         return f"{offer.package} {offer.version}" if offer.package else "built in"
 
     def where(self, name: str) -> str:
         """Return ``module:attribute`` of plug-in ``name``; nothing is imported."""
-        return self._offer(self.resolve(name)).entry.value
+        return self._offer(name).entry.value
 
     def packages(self) -> frozenset[str]:
         """Return the other packages that offer plug-ins of this kind."""
         return frozenset(offer.package for offer in self._all.values()) - {""}
 
     def _offer(self, name: str) -> Offer:
-        return self._own().get(name) or self._all[name]
-
-    def _own(self) -> Mapping[str, Offer]:
-        return {entry.name: Offer(entry) for entry in _declared() if entry.group == self.group}
+        return self._all[self.resolve(name)]
 
     @cached_property
     def _all(self) -> Mapping[str, Offer]:
         """By the name that reaches it: what this project offers, then other packages."""
-        every = dict(self._own())
+        every = {entry.name: Offer(entry) for entry in _declared() if entry.group == self.group}
         others = [
             Offer(entry, entry.dist.name, entry.dist.version)
             for entry in entry_points(group=self.group)
