@@ -111,11 +111,8 @@ def plural(n: int, word: str, many: str = "") -> str:
 
 def cut_off(n: int) -> str:
     """What to do about ``n`` answers that end at the limit on tokens, as the end of a sentence; empty for none."""
-    return (
-        f"; {n:,} {verb(n, 'was', 'were')} cut off at the limit on tokens: raise it with --server max-tokens=N"
-        if n
-        else ""
-    )
+    cut = f"; {n:,} {verb(n, 'was', 'were')} cut off at the limit on tokens: raise it with --server max-tokens=N"
+    return cut if n else ""
 
 
 def verb(n: int, one: str, many: str) -> str:
@@ -159,11 +156,9 @@ class Guard:
         """Write ``text``, made harmless."""
         clean = _ACTING.sub(lambda m: _shown(m.group()), text.replace("\r\n", "\n"))
         clean = clean.replace(_ANYWHERE, "##⟨[⟩")
-        if not self._at_start:  # the first piece goes on with a line that was begun
-            head, end, rest = clean.partition("\n")
-            clean = head + end + _AT_START.sub(r"\1⟨::⟩", rest)
-        else:
-            clean = _AT_START.sub(r"\1⟨::⟩", clean)
+        # The first piece may go on with a line that was begun.
+        head, end, rest = ("", "", clean) if self._at_start else clean.partition("\n")
+        clean = head + end + _AT_START.sub(r"\1⟨::⟩", rest)
         if text:
             self._at_start = not clean.rpartition("\n")[2].strip()
         self.stream.write(clean if clean == text else encodable(clean, self.stream.encoding))
