@@ -57,7 +57,7 @@ def run(
     made = Ahead(prepare(chosen))
     agreed(made, chosen, yes=yes)
     parts = made.narrowed.parts if frozen is None else made.parts
-    further = freeze.tell_deviations(frozen, plan_record(parts), Draw())
+    further = {} if frozen is None else freeze.tell_deviations(frozen, plan_record(parts), Draw())
     tell_left_out(parts, Draw())
     done = in_folder(parts, observe=Draw(), further=further)
     return finish(done, format=format, fail_on=chosen.fail_on, full=full)

@@ -157,10 +157,8 @@ def reference(frozen: Frozen, plan_record: Mapping[str, object]) -> dict[str, An
     return {"file": frozen.source, **said, "expected": expected, "deviations": differ}
 
 
-def tell_deviations(frozen: Frozen | None, plan_record: Mapping[str, object], observe: Observer) -> dict[str, Any]:
-    """Tell each deviation from a frozen plan; returns what ``plan.json`` has of it, nothing without one."""
-    if frozen is None:
-        return {}
+def tell_deviations(frozen: Frozen, plan_record: Mapping[str, object], observe: Observer) -> dict[str, Any]:
+    """Tell each deviation from a frozen plan; returns what ``plan.json`` has of it."""
     about = reference(frozen, plan_record)
     for row in about["deviations"]:
         observe(Progress(phase="deviation from the frozen plan", done=0, message=str(row["what"])))

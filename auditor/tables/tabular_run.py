@@ -188,8 +188,9 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
             require_same_models(folder.plan.get("fingerprints") or {}, {plan.model: opened.model.fingerprint})
         elif plan.out:  # the plan names the model, so the model comes first
             made = plan_record(opened)
-            stored = plan.as_dict() | {"schema_text": dump_schema(schema), **freeze.tell_deviations(frozen, made, tell)}
-            stored |= {name: made[name] for name in ("inputs", "fingerprints")}
+            stored = plan.as_dict() | {name: made[name] for name in ("inputs", "fingerprints")}
+            stored |= {"schema_text": dump_schema(schema)}
+            stored |= {} if frozen is None else freeze.tell_deviations(frozen, made, tell)
             folder = stack.enter_context(RunFolder.create(Path(plan.out), stored))
             if asked is not None:
                 asked.journal(folder)
