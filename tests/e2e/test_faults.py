@@ -221,7 +221,7 @@ def test_the_wire_is_filled_to_the_limit() -> None:
 
 
 def run_cli(server: Any, folder: Path, *more: str) -> tuple[subprocess.CompletedProcess[str], Path]:
-    plan = "--task sentiment --model openai:fake --limit 24 --attributes gender --per-seed 2 --replicates 2 --no-cache"
+    plan = "--task sentiment --model openai:fake --limit 12 --attributes gender --per-seed 2 --replicates 2 --no-cache"
     args = [*plan.split(), "--yes", "--base-url", server.url, "--out", str(folder), *more]
     environment = os.environ | {"OPENAI_API_KEY": "x", "AUDIT_CACHE": str(folder / "cache.sqlite")}
     done = nursery.audit(*args, cwd=folder, environment=environment, timeout_s=WATCHDOG_S)

@@ -36,9 +36,10 @@ NULLS = [
 @pytest.mark.parametrize("name", NULLS)
 def test_what_is_no_difference_between_groups_is_not_shown(name: str) -> None:
     setting = SETTINGS[name.removesuffix(" (hiring)"), "hiring" if name.endswith("(hiring)") else "sentiment"]
-    found = power.measure_setting(setting, RUNS)
-    assert found.shown <= ERRORS
-    assert found.refusals <= ERRORS
+    runs = FEWER if name.startswith("refusals") else RUNS  # in each run other answers are missing, which takes long
+    found, errors = power.measure_setting(setting, runs), binom.isf(0.003, runs, 0.05)
+    assert found.shown <= errors
+    assert found.refusals <= errors
 
 
 @pytest.mark.parametrize("name", ["at delta, noise 1.6 %, share", "at delta, word sd 0.05, log_odds"])
