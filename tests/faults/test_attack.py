@@ -235,14 +235,25 @@ def test_a_plan_without_limits_asks_again(kind: str, place: Path, server: Server
     assert server.asked
 
 
-def test_consent_names_the_server_and_the_variables_of_a_file(place: Path, monkeypatch: Patch, capsys: Capture) -> None:
+@pytest.mark.parametrize(
+    ("begun", "named"),
+    [
+        ("--task sentiment --limit 3 --model vader --out runs", {"models": ["http:theirs.yaml"]}),
+        ("tabular --task lending --max-calls 4 --model python:lender:decide --out runs", {"model": "http:theirs.yaml"}),
+    ],
+    ids=["texts", "rows"],
+)
+def test_consent_names_the_server_and_the_variables_of_a_file(
+    begun: str, named: dict[str, object], place: Path, monkeypatch: Patch, capsys: Capture
+) -> None:
     monkeypatch.setenv("THEIR_KEY", "hidden-value")
     Path("theirs.yaml").write_text(
         "format: 1\nurl: http://127.0.0.1:9/ask\nheaders: {X-Key: '${THEIR_KEY}'}\n"
         'request: {text: "{{input}}"}\nanswer: label\n'
     )
-    tells(capsys, "--task sentiment --limit 3 --model vader --out runs")
-    folder = forged(only("runs/*/plan.json").parent, models=["http:theirs.yaml"], max_calls=9)
+    Path("lender.py").write_text("def decide(text):\n    return 'approve'\n")
+    assert said(capsys, *begun.split())[0] in (0, 3)
+    folder = forged(only("runs/*/plan.json").parent, **named, max_calls=9)
     told = tells(capsys, f"resume {folder}", "http:theirs.yaml (http://127.0.0.1:9/ask, THEIR_KEY)", code=2)
     assert "hidden-value" not in told
 
