@@ -96,23 +96,27 @@ class Placebos:
         return tuple(out)
 
     def neutral(self, case: Case, most: int, rng: Random) -> tuple[Variant, ...]:
-        """Return ``case.original`` with neutral words changed at one place or two, at most ``most`` of each."""
+        """Return ``case.original`` with neutral words changed at several places, then at one: at most ``most`` of each.
+
+        Several at once tell more of how far words move answers than one, and cost no call more.
+        """
         text = case.original.input
         if not isinstance(text, str):
             return ()
         scan, _, free = self._read(text, self._kept(text))
         standing = frozenset(site.hit.surface.lower() for site in free)
-        made: list[list[tuple[Edit, ...]]] = []
-        for site in free:
-            rows = [site.edits(scan, word) for word in _unlike(site.words, standing)]
-            made.append([row for row in rows if row])
+        free = [site._replace(words=words) for site in free if (words := _unlike(site.words, standing))]
+        changed = [span_of(e) for v in case.variants if not is_beside(v) for e in v.edits]
+        clear = [site for site in free if not any(_close((site.hit.start, site.hit.end), span) for span in changed)]
+        sites = _Sites(scan, {}, clear, rng)
+        known = {apply(text, edits): edits for _ in range(most if clear else 0) if (edits := sites.several())}
         places = {site.hit.start for site in free}
-        known = {
-            v.input: v.edits
-            for v in case.variants
-            if is_beside(v) and all(e.where[0] in places for e in v.edits if e.kind == "placebo")
-        }
-        for edits in mixed([site for site in made if site], most, rng):
+        for v in case.variants:
+            if is_beside(v) and all(e.where[0] in places for e in v.edits if e.kind == "placebo"):
+                known.setdefault(str(v.input), v.edits)
+        single = [[site.edits(scan, word) for word in rng.sample(site.words, len(site.words))] for site in free]
+        rng.shuffle(single)
+        for edits in islice(filter(None, by_turns(single)), most):
             known.setdefault(apply(text, edits), edits)
         for edits in frames(text, most, rng) if looks_english(text) else ():
             framed = apply(text, edits)
@@ -184,6 +188,10 @@ class _Sites:
                 return edits
         return ()
 
+    def several(self) -> tuple[Edit, ...]:
+        """Edits of as many neutral places as a wording changes; none where they are misread."""
+        return self._edits(self._pick((), min(WORDED, len(self._free))))
+
     def _edits(self, picks: Sequence[_Pick]) -> tuple[Edit, ...]:
         """The edits that put the words into their places; none where they are misread."""
         parts = [self._all[site].edits(self._scan, self._all[site].words[word]) for site, word in picks]
@@ -239,6 +247,7 @@ def _blanks(text: str) -> int:
 
 Irrelevant = Mapping[str, Sequence[Sequence[str]]]  # kind -> lists of what may be written for each other
 
+WORDED = 4  # neutral places that a wording changes, where a text has as many
 GAP = 2  # characters at least between a neutral edit and one that changes a group: no article is shared
 IRRELEVANT = "irrelevant: "  # before the kind, where a placebo edit names the group that it leaves as it is
 BEFORE = (
@@ -267,7 +276,7 @@ def worded(
             if made == n:
                 break
             edits = tuple(_wording(edit, attribute) for edit in neutral_edits)
-            if any(_near(a, b) for a in edits if not is_frame(a) for b in changed):
+            if any(_close(span_of(a), span_of(b)) for a in edits if not is_frame(a) for b in changed):
                 continue
             versions = [_version(side[(made + 1) % len(side)], case.original, edits) for side in sides]
             texts = {v.input for v in versions}
@@ -320,19 +329,6 @@ def frames(text: str, most: int, rng: Random) -> list[tuple[Edit, ...]]:
     return [*rng.sample(single, len(single)), *rng.sample(both, len(both))][:most]
 
 
-def mixed(sites: Sequence[Sequence[tuple[Edit, ...]]], most: int, rng: Random) -> list[tuple[Edit, ...]]:
-    """Edits at one neutral place, another place each time, then at two places together; at most ``most`` of each."""
-    rows = [rng.sample(list(site), len(site)) for site in sites]
-    rng.shuffle(rows)
-    out = list(itertools.islice(by_turns(rows), most))
-    pairs = list(itertools.combinations(sites, 2))
-    for first, second in rng.sample(pairs, min(len(pairs), most)):
-        here, there = rng.choice(first), rng.choice(second)
-        if not any(_near(a, b) for a in here for b in there):
-            out.append(tuple(sorted((*here, *there), key=span_of)))
-    return out
-
-
 def _version(variant: Variant, original: Variant, edits: Sequence[Edit]) -> Variant:
     together = tuple(sorted((*variant.edits, *edits), key=span_of))
     return dataclasses.replace(variant, input=apply(str(original.input), together), edits=together)
@@ -343,9 +339,8 @@ def _wording(edit: Edit, attribute: str) -> Edit:
     return dataclasses.replace(edit, attribute=attribute, kind=kind)
 
 
-def _near(one: Edit, other: Edit) -> bool:
-    (a, b), (c, d) = span_of(one), span_of(other)
-    return a < d + GAP and c < b + GAP
+def _close(one: Span, other: Span) -> bool:
+    return one[0] < other[1] + GAP and other[0] < one[1] + GAP
 
 
 def is_irrelevant(edits: Sequence[Edit]) -> bool:

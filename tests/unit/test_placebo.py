@@ -12,7 +12,7 @@ from auditor.perturb import grammar
 from auditor.perturb.dictionaries import builtin, load
 from auditor.perturb.grammar.cases import GrammarSuite
 from auditor.perturb.mutation import MutationSuite
-from auditor.perturb.placebo import Placebos, is_frame, unframed, worded
+from auditor.perturb.placebo import WORDED, Placebos, is_frame, unframed, worded
 from auditor.run.rounds import is_placebo, with_placebos
 from auditor.testing import check_variant
 
@@ -74,6 +74,7 @@ def test_both_sides_of_a_text_get_the_same_wordings() -> None:
     for attribute in ("gender", "age"):
         wordings = [found for (name, _), found in sides.items() if name == attribute]
         assert len(wordings) == 3
+        assert {len(own) for name, own in sides if name == attribute} == {WORDED}
         assert all(len(found) == 2 and () in found for found in wordings)
         single = [v for v in case.variants if v.attributes == (attribute,)]
         assert len({real for found in wordings for real in found if real}) == min(3, len(single))  # by turns
