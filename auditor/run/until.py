@@ -192,7 +192,7 @@ class Until:
         left = max(1, loop.parts.seeds - texts) * (cases / max(1, texts) if cases else 1.0)
         plain = (self._plain / cases if cases else PLAIN) * self._replicates
         room = (most - self._planned) / left - plain
-        return min(plan.wordings - 1, max(0, round(room / 2)))
+        return min(plan.wordings - 1, max(0, math.floor(room / 2)))
 
     def _texts(self) -> int:
         """How many texts were taken: one that is given makes one case or none, a grammar skips without counting."""
