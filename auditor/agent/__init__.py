@@ -78,8 +78,7 @@ class AgentResult:
 
     def to_text(self, *, width: int = 100, encoding: str = "utf-8", color: bool = False, full: bool = False) -> str:
         """Return the report for a terminal: one screen, with ``full`` all of it."""
-        from auditor.report.page import Page
-        from auditor.report.terminal import write
+        from auditor.report.terminal import Page, write
 
         return write(Page(width=width, encoding=encoding, color=color), self.document(), full=full)
 

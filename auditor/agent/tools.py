@@ -108,7 +108,7 @@ class ShowFinding(Tool):
     finding: Finding
 
     def _do(self, session: Session) -> dict[str, object]:
-        from auditor.report.finding import render_finding
+        from auditor.report.terminal import render_finding
         from auditor.run.audit import load
 
         entry = session.find(self.run)

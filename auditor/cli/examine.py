@@ -49,7 +49,7 @@ def show(
 ) -> int:
     """Show one finding, variant or case of RUN with prompts and answers, or ask it again; or explain a CODE."""
     from auditor.core import explain
-    from auditor.report.finding import list_findings, render_finding
+    from auditor.report.terminal import list_findings, render_finding
     from auditor.run.free import opinion
 
     if again:
@@ -76,7 +76,7 @@ def show(
         sys.stdout.write(list_findings(record, **screen()))
         return 0
     if record.spec.kind == "tabular":
-        from auditor.report.finding import render_row_finding
+        from auditor.report.terminal import render_row_finding
 
         sys.stdout.write(render_row_finding(record, id, **screen()))
         return 0

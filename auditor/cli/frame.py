@@ -332,7 +332,7 @@ def put(
     """Print ``document``, or ``values`` as JSON; with ``out`` write it there, in full."""
     from auditor.report import html, markdown, terminal
     from auditor.report.exchange import to_json
-    from auditor.report.page import Page
+    from auditor.report.terminal import Page
 
     if format == "json":
         text = to_json(values)

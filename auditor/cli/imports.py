@@ -182,7 +182,7 @@ def ask(plan: Plan, format: str, *, dry_run: bool, yes: bool) -> int:
 def _show(made: Benchmarked, items: Sequence[Item], out: Path, format: str) -> int:
     from auditor.contrib.benchmarks import benchmarked
     from auditor.report import terminal
-    from auditor.report.page import Page
+    from auditor.report.terminal import Page
 
     text = made.to_json() if format == "json" else terminal.write(Page(**screen()), made.document(), full=True)
     sys.stdout.write(text)

@@ -268,7 +268,7 @@ def say_where(path: Path) -> None:
 
 def finish(result: Result, *, format: str, fail_on: str | None, full: bool = False) -> int:
     """Print a result and return the exit code of its run."""
-    from auditor.report import proposed, run_checks
+    from auditor.report import first_screen, run_checks
 
     result.run = record = with_waivers(result.run)
     sys.stdout.write((result.to_json() if format == "json" else result.to_text(**screen(), full=full)) + "\n")
@@ -283,7 +283,7 @@ def finish(result: Result, *, format: str, fail_on: str | None, full: bool = Fal
         elif spec.get("kind") == "tabular" and not (spec["task"] or spec["model"].startswith("http:")):
             complain(reason)  # rows of other models are asked again
         else:
-            raised = proposed.raised(record)
+            raised = first_screen.raised(record)
             limit = raised and record.stopped_by != "control"
             further = " A higher limit is for the whole run." if limit else ""
             named = Named.of(spec).options()

@@ -8,8 +8,20 @@ from dataclasses import replace
 from auditor.core import waivers
 from auditor.core.record import RunRecord, head
 from auditor.measure.claims import MIN_TEXTS
-from auditor.report import also_measured, cards, change_rates, claimed, first_screen, matrix, planned, run_checks, words
-from auditor.report.document import Block, Document, Facts, Findings, Items, Section, Text, facts, section, table
+from auditor.report import cards, claimed, first_screen, planned, run_checks, sections, words
+from auditor.report.document import (
+    Block,
+    Document,
+    Facts,
+    Findings,
+    Items,
+    Screen,
+    Section,
+    Text,
+    facts,
+    section,
+    table,
+)
 
 MAX_GROUPS = 12  # groups whose lost answers are listed
 MAX_CARDS = 16  # findings with their texts; the others are listed
@@ -37,8 +49,8 @@ def document(record: RunRecord, evidence: object = None) -> Document:
 
 def _texts(record: RunRecord, evidence: object) -> Document:
     """Lay out a run; what it did not measure is missing, or said to be."""
-    first, names = first_screen.build(record, evidence), change_rates.Rates(record).places
-    rates = [matrix.of_changes(record)]  # the answer of a run that makes no claims
+    first, names = first_screen.build(record, evidence), sections.Rates(record).places
+    rates = [sections.of_changes(record)]  # the answer of a run that makes no claims
     limits = (Text("Limits", "meta"), Items(words.lines("limits")))
     meta = (f"status: {record.status}", record.provenance.started, f"version {record.tool_version or '–'}")
     return Document(
@@ -48,16 +60,16 @@ def _texts(record: RunRecord, evidence: object) -> Document:
         banners=first.banners,
         first=first,
         sections=(
-            *matrix.sections(record),
+            *sections.by_attribute(record),
             *([] if record.claims else rates),
             _examples(record, evidence, first),
             _checks(record),
             *(rates if record.claims else []),
             *conditional(record),
-            *also_measured.generated(record, names),
-            *also_measured.texts(record, names),
-            *also_measured.tokens(record, names),
-            *also_measured.performance(record, names, words.noun(record)),
+            *sections.generated(record, names),
+            *sections.texts(record, names),
+            *sections.tokens(record, names),
+            *sections.performance(record, names, words.noun(record)),
             section("method", "Method and limits", words.lines("method"), limits, short="Method", folded=True),
             _provenance(record),
         ),
@@ -68,7 +80,7 @@ def _texts(record: RunRecord, evidence: object) -> Document:
 # -- examples ---------------------------------------------------------------------------------------------
 
 
-def _examples(record: RunRecord, evidence: object, first: first_screen.Screen) -> Section:
+def _examples(record: RunRecord, evidence: object, first: Screen) -> Section:
     def strength(row: cards.Card) -> tuple[object, ...]:
         f = row.finding
         claim = claimed.of_finding(record, f)

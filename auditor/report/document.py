@@ -5,16 +5,16 @@ Builders lay sections out with `section` and `table`; the writers are `terminal`
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from auditor.core.record import Claim
 from auditor.core.types import Estimate
 from auditor.report import words
-from auditor.report.cards import Card
-
-if TYPE_CHECKING:
-    from auditor.report.first_screen import Screen
+from auditor.report.cards import Brief, Card
+from auditor.report.claimed import Effect
 
 TO_FILL = "to be filled in"
 
@@ -134,6 +134,77 @@ class Section:
     folded: bool = False  # opens on a click
     brief: bool = False  # in summaries too
     whole: bool = False  # a terminal cuts nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Example(Brief):
+    """One variant with its answers."""
+
+    finding_id: str  # that shows more like it; empty where no finding holds it
+    more: int  # further examples of that finding
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One comparison: a line of the forest plot."""
+
+    claim: Claim
+    model: str  # as the subject is called; empty where there is one
+    name: str  # of the attribute
+    label: str  # the share of each group next to its name
+    effect: Effect | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Screen:
+    """What is read first, in this order."""
+
+    ran: str
+    banners: tuple[str, ...]
+    kind: str  # the verdict of the headline
+    headline: tuple[str, ...]  # sentences: who gets what how often, by how much, on how many texts of which model
+    sure: tuple[str, ...]  # sentences: how sure, and against what
+    also: tuple[str, ...]  # further differences that were shown
+    example: Example | None
+    label: str  # whose share rows have; empty for numbers
+    rows: tuple[Row, ...]
+    note: str  # why shares and net differences are not the same; empty where they are
+    checked: tuple[str, ...]
+    not_tested: tuple[str, ...]
+    next: tuple[tuple[str, str], ...]  # (command, what it gives)
+
+    @property
+    def todo(self) -> list[tuple[str, str]]:
+        """What to do besides reading the report."""
+        return [one for one in self.next if not one[0].startswith("audit report")]
+
+    @property
+    def scale(self) -> tuple[float, str]:
+        """Scale and unit of most rows: what a plot is drawn in; others have figures alone."""
+        drawn = [(r.effect.scale, r.effect.unit) for r in self.rows if r.effect is not None and not r.effect.vague]
+        return max(drawn, key=drawn.count, default=(1.0, ""))
+
+    @property
+    def axis(self) -> str:
+        """What the differences are, as the title of a plot or column."""
+        scale, unit = self.scale
+        one = self.label and scale == 100 and all(r.claim.family == "net" for r in self.rows)
+        of = f" of “{self.label}”" if one else ""
+        return f"net difference{f', {unit}' if unit else ''}{of} (95 %)"
+
+    def chosen(self, rows: int, each: int) -> list[Row]:
+        """The first ``each`` rows of each attribute of a model, and ``rows`` in all."""
+        kept: Counter[tuple[str, str]] = Counter()
+        chosen = []
+        for row in self.rows:
+            kept[row.model, row.name] += 1
+            chosen += [row] if kept[row.model, row.name] <= each else []
+        return chosen[:rows]
+
+    def drawn(self, row: Row) -> Effect | None:
+        """The effect of a row that a plot can draw."""
+        made = row.effect
+        return made if made is not None and not made.vague and (made.scale, made.unit) == self.scale else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,86 +6,22 @@ It is built from the claims of the record (`auditor.measure.claims.Claim`); the 
 from __future__ import annotations
 
 import difflib
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from unicodedata import bidirectional
 
 from auditor.core import waivers
 from auditor.core.record import Asked, Claim, RunRecord
 from auditor.core.record.base import NOT_CLEAR
 from auditor.measure.claims import OTHERS
-from auditor.report import change_rates, claimed, proposed, run_checks, words
+from auditor.report import cards, claimed, run_checks, words
 from auditor.report.claimed import Statement
+from auditor.report.document import Example, Row, Screen
+from auditor.report.sections import Names, Rates, subjects
 
 LABELS = 4  # labels whose share the line of checks names
 ALSO = 3  # further shown differences that are named below the first
 APART = 2  # sentences on texts that can be told apart by their words
 FAMILIES = {"refusal": "refused", "instability": "any change", "interaction": "interaction", "omnibus": "its words"}
-Names = Mapping[tuple[str, str], str]  # (model, format) → what it is called; empty where there is one
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
-    """One comparison: a line of the forest plot."""
-
-    claim: Claim
-    model: str  # as the subject is called; empty where there is one
-    name: str  # of the attribute
-    label: str  # the share of each group next to its name
-    effect: claimed.Effect | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Screen:
-    """What is read first, in this order."""
-
-    ran: str
-    banners: tuple[str, ...]
-    kind: str  # the verdict of the headline
-    headline: tuple[str, ...]  # sentences: who gets what how often, by how much, on how many texts of which model
-    sure: tuple[str, ...]  # sentences: how sure, and against what
-    also: tuple[str, ...]  # further differences that were shown
-    example: proposed.Example | None
-    label: str  # whose share rows have; empty for numbers
-    rows: tuple[Row, ...]
-    note: str  # why shares and net differences are not the same; empty where they are
-    checked: tuple[str, ...]
-    not_tested: tuple[str, ...]
-    next: tuple[tuple[str, str], ...]  # (command, what it gives)
-
-    @property
-    def todo(self) -> list[tuple[str, str]]:
-        """What to do besides reading the report."""
-        return [one for one in self.next if not one[0].startswith("audit report")]
-
-    @property
-    def scale(self) -> tuple[float, str]:
-        """Scale and unit of most rows: what a plot is drawn in; others have figures alone."""
-        drawn = [(r.effect.scale, r.effect.unit) for r in self.rows if r.effect is not None and not r.effect.vague]
-        return max(drawn, key=drawn.count, default=(1.0, ""))
-
-    @property
-    def axis(self) -> str:
-        """What the differences are, as the title of a plot or column."""
-        scale, unit = self.scale
-        one = self.label and scale == 100 and all(r.claim.family == "net" for r in self.rows)
-        of = f" of “{self.label}”" if one else ""
-        return f"net difference{f', {unit}' if unit else ''}{of} (95 %)"
-
-    def chosen(self, rows: int, each: int) -> list[Row]:
-        """The first ``each`` rows of each attribute of a model, and ``rows`` in all."""
-        kept: Counter[tuple[str, str]] = Counter()
-        chosen = []
-        for row in self.rows:
-            kept[row.model, row.name] += 1
-            chosen += [row] if kept[row.model, row.name] <= each else []
-        return chosen[:rows]
-
-    def drawn(self, row: Row) -> claimed.Effect | None:
-        """The effect of a row that a plot can draw."""
-        made = row.effect
-        return made if made is not None and not made.vague and (made.scale, made.unit) == self.scale else None
 
 
 def build(record: RunRecord, evidence: object) -> Screen:
@@ -95,7 +31,7 @@ def build(record: RunRecord, evidence: object) -> Screen:
     leading = sorted((c for c in claims if c.verdict == "shown"), key=claimed.order)
     statements = [made for c in leading if (made := claimed.state(record, c)) is not None]
     first = statements[0] if statements and statements[0].claim is leading[0] else None
-    example = None if first is None else proposed.example(record, evidence, first.claim)
+    example = None if first is None else clearest(record, evidence, first.claim)
     kind, headline, sure = _answer(record, first)
     others = sorted(statements[1:] if first else [], key=lambda one: one.claim.family != "net")[:ALSO]
     cannot = run_checks.cannot_judge(record)
@@ -118,7 +54,7 @@ def build(record: RunRecord, evidence: object) -> Screen:
         rows.append(Row(claim=c, model=model, name=attribute, label=who, effect=claimed.effect(c)))
     alone = (row.effect is not None and row.effect.nearest > 0 for row in rows if row.claim.verdict == "not_determined")
     notes = {"net_alone": any(alone), "net_differs": any(map(claimed.apart, picked))}
-    further = (proposed.example(record, evidence, one.claim) for one in statements if one is not first)
+    further = (clearest(record, evidence, one.claim) for one in statements if one is not first)
     return Screen(
         ran=_ran(record),
         banners=tuple(banner for banner in run_checks.banners(record) if banner not in cannot),
@@ -135,7 +71,7 @@ def build(record: RunRecord, evidence: object) -> Screen:
         note=" ".join(words.text(name) for name, holds in notes.items() if holds),
         checked=tuple(f"{words.listing(of)}: {seen}" if of[0] else seen for seen, of in checked.items()),
         not_tested=tuple(claimed.not_tested(record)),
-        next=tuple(proposed.following(record, example or next(filter(None, further), None))),
+        next=tuple(following(record, example or next(filter(None, further), None))),
     )
 
 
@@ -154,12 +90,6 @@ def _ran(record: RunRecord) -> str:
     return " · ".join(filter(None, parts))
 
 
-def subjects(claims: Sequence[Claim]) -> dict[tuple[str, str], str]:
-    """(model, format) → what it is called; empty where there is one only."""
-    names = words.places((c.model, c.format) for c in claims)
-    return names if len(names) > 1 else dict.fromkeys(names, "")
-
-
 Answer = tuple[str, Sequence[str], Sequence[str]]  # verdict, headline, how sure
 
 
@@ -174,7 +104,7 @@ def _answer(record: RunRecord, first: Statement | None) -> Answer:
     if record.claims is None or (
         not record.claims and (other or (record.spec.kind == "generation" and not record.figures))
     ):
-        return "not_tested", list(change_rates.Rates(record).said()), []
+        return "not_tested", list(Rates(record).said()), []
     net = [c for c in record.claims if c.family == "net"]
     tested = [c for c in net if c.verdict != "not_tested"]
     if not tested:
@@ -318,3 +248,58 @@ def _answers(asked: Asked) -> Iterator[str]:
     if asked.unparsed:
         shares["unreadable"] += f" ({', '.join(map(run_checks.quoted, asked.unparsed))})"
     yield ", ".join(f"{name} {share}" for name, share in shares.items() if lost[name] or name != "failed")
+
+
+# -- what is proposed: the example of a claim, and the commands to go on with --------------------------------
+
+
+def following(record: RunRecord, example: Example | None) -> Iterator[tuple[str, str]]:
+    """Yield (command, what it gives), the example of the first screen first; nothing where no run folder exists."""
+    if record.id == "in-memory":
+        return
+    run, unread = words.run_name(record), run_checks.variant(record)
+    if record.status == "partial" and not unread:
+        yield f"audit resume {run}{raised(record)}", "go on; no answered prompt is asked twice"
+    first = min((f for f in record.findings if f.exemplars), key=lambda f: f.verdict != "shown", default=None)
+    if example is not None:
+        several = words.plural(example.more + 1, "clearest text").removeprefix("1 ")
+        yield f"audit show {run} {example.finding_id or example.variant_id}", f"read the {several}"
+    elif unread:
+        yield f"audit show {run} {unread}", "read a prompt and the answers that could not be read"
+    elif first is not None and first.verdict == "shown":
+        yield f"audit show {run} {first.id}", "read one finding: its prompts and every answer"
+    elif first is not None:
+        yield f"audit show {run} {first.exemplars[0]}", "read one text with its prompts and every answer"
+    shown = any(c.verdict == "shown" and c.family == "net" for c in record.claims or ())
+    if shown and any(model.style == "chat" for model in record.models.values()):
+        yield f"audit mitigate {run}", "try a blinded prompt"
+    yield f"audit report {run} --full", "see all that was measured"
+    yield f"audit report {run} --format html", "write the full report, one file"
+
+
+def raised(record: RunRecord) -> str:
+    """Return the option that lets a run go on which a limit ended: twice that limit; "" where none is in the way."""
+    # Seconds are counted anew. Where the limit was 0, the second figure is
+    limits = {"max_calls": (record.spec.max_calls, 100), "max_cost": (record.spec.max_cost, 1.0)}
+    if record.stopped_by == "control":
+        return " --anyway"
+    if record.spec.until_decided:  # its looks were planned with the limit
+        return ""
+    reason = record.status_reason or ""  # runs over rows name the limit there alone
+    name = record.stopped_by or next((n for n in limits if f"(--{n.replace('_', '-')})" in reason), "")
+    limit, other = limits.get(name, (None, 0))
+    return f" --{name.replace('_', '-')} {2 * limit or other:.12g}" if limit is not None else ""
+
+
+def clearest(record: RunRecord, evidence: object, claim: Claim) -> Example | None:
+    """Return the first variant of a claim, the clearest first, whose label or score changed."""
+    place = record.claims.index(claim) if evidence is not None and record.claims else -1
+    own = next((f for f in record.findings if f.claim == place), None)
+    shown = own.exemplars if own is not None else ()
+    for variant_id in dict.fromkeys((*shown, *claim.examples) if place >= 0 else ()):
+        made = cards.brief(evidence, variant_id, claim.model, claim.format)
+        if made is not None and made.before != made.after:
+            more = len(set(shown) - {variant_id})
+            plain = (made.variant_id, made.text, made.before, made.after)
+            return Example(*plain, finding_id=own.id if own is not None else "", more=more)
+    return None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from auditor.core.protocols import Renderer
 from auditor.core.record import RunRecord
 from auditor.core.types import Finding
-from auditor.report import cards, charts, words
+from auditor.report import cards, sections, words
 from auditor.report.document import TO_FILL, Commands, Document, Findings
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def write(document: Document, record: RunRecord | None = None) -> str:
     alive = document.first is not None or bool(findings) or any(isinstance(b, Commands) for b in blocks)
     return _template().render(
         d=document,
-        plot=() if document.first is None else list(charts.net(document.first)),
+        plot=() if document.first is None else list(sections.net(document.first)),
         run=words.run_name(record),
         version=record.tool_version or record.tool.version or "–",  # tables of outcomes name it elsewhere
         filtered=len(findings) >= MIN_FILTER,

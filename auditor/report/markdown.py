@@ -8,7 +8,7 @@ from typing import Any
 
 from auditor.core.protocols import Renderer
 from auditor.core.record import RunRecord
-from auditor.report import cards, first_screen, words
+from auditor.report import cards, words
 from auditor.report import document as doc
 
 _START = re.compile(r"^(\d{0,9})([-+=.)])")
@@ -143,7 +143,7 @@ def _cell(cell: str | doc.Cell | doc.Entry) -> str:
     return f"**{doc.TO_FILL}**" if blank else escape(doc.plain(cell))
 
 
-def _first(screen: first_screen.Screen) -> list[str]:
+def _first(screen: doc.Screen) -> list[str]:
     mark = words.SYMBOLS[screen.kind]
     lines = ["## Answer", "", block(screen.ran), ""]
     lines += [f"**{mark} {escape(' '.join(screen.headline))}**", ""]

@@ -10,8 +10,8 @@ import msgspec
 from auditor.core.record import RunRecord, head
 from auditor.core.record.outcome_tables import Category, Pool, TableFacts
 from auditor.core.shown import csv_text
-from auditor.report import charts, words
 from auditor.report import document as doc
+from auditor.report import sections, words
 
 FOUR_FIFTHS = 0.8
 SEXES = {"Female": "women", "Male": "men"}
@@ -113,7 +113,7 @@ def _pool(record: RunRecord, title: str, pool: Pool, i: int) -> Iterator[doc.Blo
         yield doc.table(f"{about}: {named.lower()} and impact ratio", columns, lines)
         empty = [row.category for row in rows if not row.n]
         yield doc.Text(_note(facts, empty), "meta")
-        drawn = charts.ratios(
+        drawn = sections.ratios(
             [(row, f"{row.impact_ratio_text} {limits(row)}") for row in rows if row.impact_ratio is not None],
             name=f"dots-{i}-{name}",
             title=f"Impact ratios, {about}",

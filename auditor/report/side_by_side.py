@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from auditor.core.record import RunRecord
 from auditor.measure.claims import MIN_TEXTS, OTHERS
 from auditor.measure.comparison import Comparison, Fate
-from auditor.report import matrix, words
+from auditor.report import sections, words
 from auditor.report.document import Cell, Document, Line, Section, section, sheet, table
 
 HASH = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
@@ -72,10 +72,10 @@ def _claims(records: Sequence[RunRecord]) -> list[Section]:
             nets = (
                 Cell(text="–", sub="not compared")
                 if c is None or c.verdict == "not_tested"
-                else matrix.cell(c, sub=words.plural(c.texts, "text"))
+                else sections.cell(c, sub=words.plural(c.texts, "text"))
                 for c in both
             )
-            lines.append((one.attribute, matrix.pair(records[1], one), place, *nets))
+            lines.append((one.attribute, sections.pair(records[1], one), place, *nets))
     columns = "Attribute | Groups | Model | Before | After"
     return sheet("net", "Net differences, before and after", [words.text("compared_claims")], columns, lines)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from auditor.core.record import Claim
 from auditor.measure.impact import ImpactTable, ratio_text
 from auditor.measure.mitigation import Change, Effect, Mitigated, Side
-from auditor.report import claimed, matrix, words
+from auditor.report import claimed, sections, words
 from auditor.report.document import Cell, Document, sheet
 
 # -- what changed prompts do ------------------------------------------------------------------------------
@@ -57,8 +57,8 @@ def _changes(changes: Iterable[Change]) -> Iterator[tuple[str | Cell, ...]]:
         yield (
             one.mitigation,
             Cell(text=f"{one.before.attribute}: {' / '.join(one.before.groups)}", sub=one.before.label),
-            matrix.cell(one.before),
-            matrix.cell(one.after),
+            sections.cell(one.before),
+            sections.cell(one.after),
             change,
             Cell(text=mark, kind=kind),
             words.number(one.change.p_adjusted),

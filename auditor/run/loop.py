@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from random import Random
 
-from auditor.contrib.hinter import joint_first
+from auditor.contrib.hinter import mutants
 from auditor.core.errors import BudgetExceeded, PluginError, UserError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer, Oracle, Suite
@@ -119,10 +119,10 @@ class Loop(State):
         once |= {v.id for case in ordered for v in (case.original, *case.variants)}
         await self._ask(tally, first, prompts, answers, once=once)
         if tally.replicates > 1 and not tally.client.stopped:
-            again = [v for case in ordered for v in joint_first.again(case, self._said(tally, case, answers))]
+            again = [v for case in ordered for v in mutants.again(case, self._said(tally, case, answers))]
             await self._ask(tally, again, prompts, answers, start=1)
         if not tally.client.stopped:
-            later = [v for case in ordered for v in joint_first.later(case, self._said(tally, case, answers))]
+            later = [v for case in ordered for v in mutants.later(case, self._said(tally, case, answers))]
             await self._ask(tally, later, prompts, answers)
         self.stop(tally.client)
         self._require_scores(tally, answers)
@@ -186,7 +186,7 @@ class Loop(State):
     def _first(self, case: Case, checks: Mapping[str, Check]) -> Sequence[Variant]:
         if self.until is not None:
             return self.until.wanted(case, checks)
-        return joint_first.first(case) if _ordered(case) else (case.original, *case.variants)
+        return mutants.first(case) if _ordered(case) else (case.original, *case.variants)
 
     def _said(self, tally: Tally, case: Case, answers: Answers) -> list[Verdict]:
         """What the oracle says so far, in all formats."""
@@ -208,7 +208,7 @@ class Loop(State):
 
 def _ordered(case: Case) -> bool:
     """Whether joint changes of a case are asked first, and their parts only after a change."""
-    return case.suite == joint_first.JointFirst.name
+    return case.suite == mutants.JointFirst.name
 
 
 def _present(case: Case, answers: Mapping[str, list[Answer]]) -> dict[str, list[Answer]]:

@@ -16,7 +16,7 @@ from auditor.core.protocols import RENDERERS
 from auditor.core.record import read
 from auditor.report import html, outcome_report, terminal
 from auditor.report.exchange import JsonReport
-from auditor.report.page import Page
+from auditor.report.terminal import Page
 
 FROZEN = {
     "file": "plan.toml", "sha256": "f0" * 32, "frozen_at": "2026-01-01T08:00:00+00:00", "frozen_by": "A. Person",

@@ -23,11 +23,9 @@ from auditor.core.waivers import Waiver
 from auditor.measure import comparison
 from auditor.report import html, markdown, side_by_side, terminal
 from auditor.report.exchange import workflow_commands
-from auditor.report.finding import render_finding
 from auditor.report.html import HtmlReport
 from auditor.report.markdown import MarkdownReport
-from auditor.report.page import Page
-from auditor.report.terminal import TerminalReport
+from auditor.report.terminal import Page, TerminalReport, render_finding
 
 FULL = (read(SPECIMEN.record()), SPECIMEN.evidence())
 FAILING = (read(SPECIMEN.failing()[0]), SPECIMEN.failing()[1])

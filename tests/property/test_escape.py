@@ -31,10 +31,9 @@ from auditor.core.types import Message, Prompt
 from auditor.core.waivers import Waiver
 from auditor.report import words
 from auditor.report.exchange import JsonReport, workflow_commands
-from auditor.report.finding import render_finding
 from auditor.report.html import HtmlReport
 from auditor.report.markdown import escape
-from auditor.report.terminal import TerminalReport
+from auditor.report.terminal import TerminalReport, render_finding
 from tests.asking import controls
 
 PAYLOADS = [

@@ -20,7 +20,7 @@ from auditor.core.protocols import Reply
 from auditor.core.types import ClaimVerdict, Usage
 from auditor.models.limits import Price
 from auditor.report import html, markdown, terminal
-from auditor.report.page import Page
+from auditor.report.terminal import Page
 from auditor.testing.planted import Planted
 from tests.asking import GOAL, Says, films, json_lines
 

@@ -15,7 +15,7 @@ from auditor.core.types import Verdict
 from auditor.measure import comparison
 from auditor.measure.comparison import Comparison, plan_differences
 from auditor.report import side_by_side, terminal
-from auditor.report.page import Page
+from auditor.report.terminal import Page
 from auditor.testing.planted import Planted
 
 RECORD: dict[str, Any] = {"id": "r", "spec": {"task": "t"}, "models": {"m": {"fingerprint": "a"}}, "findings": []}

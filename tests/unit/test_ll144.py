@@ -19,7 +19,7 @@ from commands import Capture, both
 from auditor.contrib.ll144 import categories
 from auditor.core.record import read
 from auditor.report import outcome_report, terminal
-from auditor.report.page import Page
+from auditor.report.terminal import Page
 
 PEOPLE = """id;sex;race;ok;score;team
 1;F;White;yes;70;a

@@ -14,7 +14,7 @@ import pytest
 from auditor import audit
 from auditor.agent.tools import DryRun, asked
 from auditor.cli.main import run as cli
-from auditor.contrib.hinter.joint_first import JointFirst
+from auditor.contrib.hinter.mutants import JointFirst
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
 from auditor.core.types import Case, SourceText, Variant

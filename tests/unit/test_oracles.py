@@ -19,7 +19,7 @@ from auditor.measure import answer_quality
 from auditor.measure.observations import Observations, shape_of
 from auditor.measure.rates import exceeding
 from auditor.perturb import grammar
-from auditor.report import also_measured
+from auditor.report import sections
 from auditor.report.document import Table
 from auditor.tasks.oracles import LabelOracle, LabelSetOracle, ProbabilityOracle, shares_of
 from auditor.testing.planted import Planted
@@ -258,7 +258,7 @@ def test_groups_of_few_texts_are_in_the_record_only(texts: int, named: list[str]
     gold = {"given": 3, "mapped": 3, "unmapped": 2, "examples": ["7", "9"], "missing": 0}
     model = performance(*[("a", 0, 0)] * texts, race="pacific_islander")
     record = read({"performance": {"source": "reviews.csv", "gold": gold, "models": [model]}})
-    (made,) = also_measured.performance(record, {("m", "bare"): "m, bare"}, "label")
+    (made,) = sections.performance(record, {("m", "bare"): "m, bare"}, "label")
     assert [line[1] for block in made.blocks if isinstance(block, Table) for line in block.lines[: block.most]] == named
     assert "('m, bare', 'all texts'" in str(made.blocks)
     assert "3 of 3 gold labels name a label of the task; “7” and “9” do not." in str(made.blocks)

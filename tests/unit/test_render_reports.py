@@ -18,12 +18,11 @@ from auditor import audit
 from auditor.core.errors import RunFolderError, UnknownPlugin
 from auditor.core.record import RunRecord, read
 from auditor.measure.claims import MIN_TEXTS
-from auditor.report import also_measured, build, change_rates, charts, proposed
+from auditor.report import build, first_screen, sections
 from auditor.report.build import MAX_CARDS
-from auditor.report.finding import render_finding
 from auditor.report.html import CHUNK, MIN_FILTER, HtmlReport
 from auditor.report.terminal import MAX_CARDS as FEW
-from auditor.report.terminal import TerminalReport
+from auditor.report.terminal import TerminalReport, render_finding
 
 RUNS: dict[str, Any] = {
     "full": (SPECIMEN.record(), SPECIMEN.evidence()),
@@ -78,7 +77,7 @@ def every(name: str, renderer: Any) -> str:
 def test_terminal_fits_its_width_and_its_encoding(run: str, width: int, encoding: str) -> None:
     text = every(run, TerminalReport(width=width, encoding=encoding))
     text.encode(encoding)
-    commands = tuple(command for command, _ in proposed.following(read(RUNS[run][0]), None))
+    commands = tuple(command for command, _ in first_screen.following(read(RUNS[run][0]), None))
     for line in text.splitlines():
         assert cell_len(line) <= width or line.lstrip().startswith(commands)
         assert line == line.rstrip(" ")
@@ -149,7 +148,7 @@ def test_long_lists_are_cut_and_said_to_be() -> None:
     assert "7 further findings, in a sentence each" in text
 
 
-FILTER = Path(charts.__file__).parent / "templates" / "filter.js"
+FILTER = Path(sections.__file__).parent / "templates" / "filter.js"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{}'"
 
 
@@ -173,9 +172,9 @@ def test_attribute_sets_on_few_seeds_stand_apart() -> None:
     few = entry["estimate"] | {"n": MIN_TEXTS - 1, "high": 0.99}
     sets = (("age",), ("age", "race"))
     record["estimates"] += [entry | {"attributes": list(names), "estimate": few} for names in sets]
-    rows = change_rates.Rates(read(record)).rows
-    assert {r.attributes for r in rows} - {r.attributes for r in change_rates.enough(rows)} == set(sets)
-    assert change_rates.enough(rows) == change_rates.Rates(read(SPECIMEN.record())).rows
+    rows = sections.Rates(read(record)).rows
+    assert {r.attributes for r in rows} - {r.attributes for r in sections.enough(rows)} == set(sets)
+    assert sections.enough(rows) == sections.Rates(read(SPECIMEN.record())).rows
     told = "2 attribute sets on fewer than six texts: see report.csv."
     text = " ".join(TerminalReport(full=True).render(read(record), SPECIMEN.evidence()).split())
     assert told in text
@@ -254,7 +253,7 @@ def luminance(colour: str) -> float:
 
 
 def test_colours_keep_their_contrast_in_both_schemes() -> None:
-    css = (Path(charts.__file__).parent / "templates" / "style.css").read_text(encoding="utf-8")
+    css = (Path(sections.__file__).parent / "templates" / "style.css").read_text(encoding="utf-8")
     blocks = [b for b in re.findall(r":root \{(.*?)\}", css, flags=re.S) if "--paper" in b]
     assert len(blocks) == 3  # light, dark, print
     for block in blocks:
@@ -277,7 +276,7 @@ def test_both_reports_show_phases_coverage_and_bound_and_escape_them() -> None:
     bound = {"population": 900, "drawn": 40, "found": 3, "level": 0.95, "share_at_most": 0.18}
     told = result.record["generation"] | {"generation": "uniform", "bound": {"m": bound}}  # a run of version 0.2
     record = read(result.record | {"generation": told})
-    (section,) = also_measured.generated(record, {})
+    (section,) = sections.generated(record, {})
     notes, (made, reached) = section.blocks[:-2], section.blocks[-2:]
     [phase] = made.lines
     assert phase[1:4] == ("drawn uniformly from the sentences", "40", str(told["phases"][0]["violating_cases"]))

@@ -19,18 +19,15 @@ from auditor.core.shown import quoted
 from auditor.core.types import Finding, digest
 from auditor.measure.claims import MIN_TEXTS
 from auditor.report import (
-    also_measured,
     cards,
-    change_rates,
-    charts,
     claimed,
     first_screen,
     html,
     markdown,
-    matrix,
     outcome_report,
     planned,
     run_checks,
+    sections,
     tabular_report,
     words,
 )
@@ -185,7 +182,7 @@ def _finding(page: Page) -> Iterator[doc.Block]:
         screen = first_screen.build(page.record, page.evidence)
         yield doc.Text(f"{words.SYMBOLS[screen.kind]} {' '.join(screen.headline)}", "lead")
         yield doc.Items((*screen.sure, *screen.also))
-        yield from charts.net(screen, rows=10, each=2)
+        yield from sections.net(screen, rows=10, each=2)
     notes = run_checks.banners(page.record) if page.kind == "texts" else ()
     yield from (doc.Text(note, "note") for note in notes)
     yield from page.gate_notes(" Read every figure with that in mind.")
@@ -382,8 +379,8 @@ def _accuracy(page: Page) -> Iterator[doc.Block]:
     if not facts.has_labels(page.record):
         yield doc.Text("Not measured: the texts or rows carry no labels to compare answers with.")
         return
-    names = change_rates.Rates(page.record).places
-    for section in also_measured.performance(page.record, names, words.noun(page.record)):
+    names = sections.Rates(page.record).places
+    for section in sections.performance(page.record, names, words.noun(page.record)):
         yield from section.blocks
     yield doc.Text(words.text("legal_accuracy"), "meta")
 
@@ -408,16 +405,16 @@ def _intersections(page: Page) -> Iterator[doc.Block]:
 
 
 def _rates(page: Page, caption: str, *, joint: bool) -> Iterator[doc.Block]:
-    every = change_rates.Rates(page.record)
+    every = sections.Rates(page.record)
     mine = [row for row in every.rows if row.attributes and (len(row.attributes) > 1) is joint]
     if not mine:
         yield doc.Text("No joint change was judged." if joint else "No rate could be estimated.")
         return
-    kept = change_rates.enough(mine)
+    kept = sections.enough(mine)
     few = dict.fromkeys(words.attributes(row.attributes) for row in mine if row not in kept)
     if few:
         yield doc.Text(f"In report.csv alone, with fewer than {MIN_TEXTS} texts: {words.listing(list(few))}.", "meta")
-    yield matrix.rate_table(every, kept, caption)
+    yield sections.rate_table(every, kept, caption)
 
 
 def _of_rows(page: Page, *names: str) -> list[doc.Block]:
