@@ -19,8 +19,8 @@ from auditor import models, tasks
 from auditor._version import __version__
 from auditor.agent.goal import Goal
 from auditor.agent.goal import read as read_goal
-from auditor.core import removed
 from auditor.core.errors import ConfigError
+from auditor.core.options import instead
 from auditor.core.plan import Plan
 from auditor.core.record.measured import Bounds
 from auditor.core.shown import hidden
@@ -264,7 +264,7 @@ class Settings:
         limits = {n: options.pop(n) for n in Limits.__struct_fields__ if n in options}
         if unknown := sorted(set(options) - COMMON):
             known = f"run() has no option {unknown[0]!r}; options: {', '.join(sorted(COMMON))}."
-            raise ConfigError(removed.instead(unknown[0]) or known)
+            raise ConfigError(instead(unknown[0]) or known)
         # As a plan holds them: what is read from a folder again is then the same, to the last digit.
         plan = Plan.of({**limits, "seed": seed})
         read = goal if isinstance(goal, Goal) else read_goal(goal, task=task)

@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
-from auditor.core import removed
 from auditor.core.errors import ConfigError
-from auditor.core.options import Group, PlanModel, members
+from auditor.core.options import Group, PlanModel, instead, members
 from auditor.core.options import Option as PlanOption
 from auditor.core.plan import Plan, of_rule
 from auditor.core.shown import encodable, inline, own, quoted
@@ -236,7 +235,7 @@ def _usage_error(error: click.ClickException) -> str:
     if not isinstance(error, click.NoSuchOption):
         return message
     name = error.option_name
-    if said := removed.instead(name):
+    if said := instead(name):
         return said
     near = difflib.get_close_matches(name, error.possibilities or (), n=1, cutoff=0.0)
     return f"No such option: {name}." + (f" Did you mean {near[0]}?" if near else "")

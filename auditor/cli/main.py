@@ -158,7 +158,7 @@ def _removed(argv: Sequence[str]) -> str:
     """Say what to use instead of a command or a value that a command line asks for and that is gone, or ""."""
     from itertools import pairwise
 
-    from auditor.core.removed import gone
+    from auditor.core.options import gone
 
     words = [part for word in argv for part in word.split("=", 1)]
     values = (f"{option} {value}" for option, word in pairwise(words) for value in word.split(","))

@@ -18,7 +18,6 @@ import re
 from dataclasses import dataclass
 
 from auditor.core.errors import ConfigError
-from auditor.core.removed import gone
 
 FORMS = {
     "shown": "shown or shown(ATTRIBUTE)",
@@ -81,6 +80,8 @@ def _part(text: str, match: re.Match[str]) -> Part:
 
 def _slip(text: str, at: int, what: str) -> ConfigError:
     """The rule ``text`` cannot be read at a place: ``what`` is wrong."""
+    from auditor.core.options import gone  # pydantic comes with it
+
     at += len(text[at:]) - len(text[at:].lstrip())
     word = re.match(r"\w*", text[at:])
     if word is not None and (other := gone("rules").get(word[0].lower())):

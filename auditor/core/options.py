@@ -17,6 +17,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin
 
@@ -33,7 +34,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from auditor.core import reading, removed
+from auditor.core import reading
 from auditor.core.errors import AuditError, ConfigError, DataFileError
 from auditor.core.reading import from_toml, toml_place
 from auditor.core.shown import hidden
@@ -222,7 +223,7 @@ class PlanModel(BaseModel):
         for key in raw:
             if fields.get(key, key) not in known:
                 own = next((f"{key} was removed in 0.3; {p.gone[key]}." for p in plans if key in p.gone), "")
-                said = own or removed.instead(key) or f"unknown key {key!r}.{near(key, fields)}"
+                said = own or instead(key) or f"unknown key {key!r}.{near(key, fields)}"
                 raise DataFileError(f"{toml_place(path, text, key)}: {said}")
         return {fields.get(key, key): value for key, value in raw.items()}
 
@@ -463,3 +464,20 @@ class SharedPlan(PlanModel):
     def as_dict(self) -> dict[str, object]:
         """Plain data, tuples as lists; the address of a server without what is secret in it."""
         return self.model_dump(mode="json", by_alias=True)
+
+
+# -- what version 0.3 took away ----------------------------------------------------------------------------------------
+
+
+@cache
+def gone(what: Literal["commands", "values", "options", "rules"]) -> Mapping[str, str]:
+    """Commands, options, their values or words of rules that are gone; each with what to use instead."""
+    every = tomllib.loads(reading.shipped("embedded", "removed.toml").read_text(encoding="utf-8"))
+    return dict(every[what])
+
+
+def instead(option: str) -> str:
+    """Return what to use instead of an option (``--max-tokens``), a key or a keyword (``max_tokens``), or ""."""
+    flag = option if option.startswith("--") else f"--{option.replace('_', '-')}"
+    flag = {"--timeout-s": "--timeout", "--headers": "--header"}.get(flag, flag)
+    return f"{option} was removed in 0.3; {gone('options')[flag]}." if flag in gone("options") else ""

@@ -26,9 +26,8 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from auditor.core import removed
 from auditor.core.errors import BudgetExceeded, ConfigError, MissingDependency, RunFolderError, UserError, WrongType
-from auditor.core.options import keywords, near
+from auditor.core.options import instead, keywords, near
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
 from auditor.core.record import RunRecord
@@ -119,7 +118,7 @@ async def aaudit(
     taken = inspect.signature(audit).parameters
     for name in options:
         if name not in taken:
-            said = removed.instead(name) or f"audit() has no option {name!r}.{near(name, sorted(taken))}"
+            said = instead(name) or f"audit() has no option {name!r}.{near(name, sorted(taken))}"
             raise ConfigError(said)
     file = str(data) if isinstance(data, (str, Path)) else None
     plan = Plan.of({"task": task, "models": specs, "data": file, "out": str(out or "reports"), **options})
