@@ -68,12 +68,12 @@ def _require_new(output: Path) -> None:
 
 def _written(output: Path, record: Mapping[str, Any], expected: object, by: str, reason: str, following: str) -> int:
     """Write a frozen plan, and print its hash, what it expects and what it lacks."""
-    from auditor.report import planned
+    from auditor.report import run_checks
     from auditor.run import freeze
 
     body = freeze.freeze(record, by=by, reason=reason, expected=msgspec.to_builtins(expected))
     write_bytes(output, freeze.dumps(body).encode("utf-8"))
-    lines = [str(output), f"SHA-256 of the plan: {body['sha256']}", *planned.lines(body.get("expected"))]
+    lines = [str(output), f"SHA-256 of the plan: {body['sha256']}", *run_checks.expectations(body.get("expected"))]
     if not by:
         lines.append("Nobody is named (--by).")
     if body["plan"].get("delta") is None:
@@ -85,7 +85,7 @@ def _written(output: Path, record: Mapping[str, Any], expected: object, by: str,
 @frame.argument("plan", "FILE", "A frozen plan.")
 def show(*, plan: Path) -> int:
     """Check a frozen plan's hash and print what it fixes."""
-    from auditor.report import planned
+    from auditor.report import run_checks
     from auditor.run import freeze
 
     frozen = freeze.load(plan)
@@ -96,7 +96,7 @@ def show(*, plan: Path) -> int:
     for name, value in frozen.settings.items():
         if value not in (None, [], {}, ""):
             lines.append(f"  {name:<20}{_plain(value)}")
-    lines += planned.lines(frozen.expected) or ["The plan says nothing about the number of cases."]
+    lines += run_checks.expectations(frozen.expected) or ["The plan says nothing about the number of cases."]
     say(*lines)
     return 0
 

@@ -100,7 +100,7 @@ def _outlook(plan: Plan, format: str) -> int:
 
 
 def _expected(plan: ExpectedTexts) -> str:
-    from auditor.report.planned import reached
+    from auditor.report.run_checks import reached
 
     lines = [f"Seeds with people-terms  {plan.taken:,} of {plan.seeds:,}"]
     if any(carrier != "words" for by in plan.carried.values() for carrier in by):

@@ -106,13 +106,13 @@ def _check_flags(plan: TabularPlan) -> None:
 
 def _outlook(plan: TabularPlan, format: str) -> str:
     """What a plan will ask and can show, without asking."""
-    from auditor.report import planned, words
+    from auditor.report import run_checks, words
     from auditor.tables.tabular_run import outlook
 
     _, expected = outlook(plan, Draw())
     if format == "json":
         return json.dumps(msgspec.to_builtins(expected), indent=2, sort_keys=True) + "\n"
-    lines = [*planned.lines(msgspec.to_builtins(expected)), "Nothing was asked.", ""]
+    lines = [*run_checks.expectations(msgspec.to_builtins(expected)), "Nothing was asked.", ""]
     return words.encodable("\n".join(fitted(inline(line)) for line in lines), sys.stdout.encoding)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from auditor.core import waivers
 from auditor.core.record import RunRecord, head
 from auditor.measure.claims import MIN_TEXTS
-from auditor.report import cards, claimed, first_screen, planned, run_checks, sections, words
+from auditor.report import cards, claimed, first_screen, run_checks, sections, words
 from auditor.report.document import (
     Block,
     Document,
@@ -156,7 +156,7 @@ def _provenance(record: RunRecord) -> Section:
         for name, m in record.models.items()
     )
     blocks = (
-        Facts("What was asked", planned.asked(record)),
+        Facts("What was asked", run_checks.asked(record)),
         table("Models", "Model | Reads | Repeats itself | Fingerprint | Reported by the server", models),
         facts("Versions and hashes", record.raw.get("provenance")),
         facts("Counts of this run", record.raw.get("counts")),
@@ -196,10 +196,10 @@ def conditional(record: RunRecord) -> Iterator[Section]:
         by = f" by {plan.frozen_by}" if plan.frozen_by else ", no name given"
         notes = [f"The plan was frozen {plan.frozen_at}{by}. SHA-256: {plan.sha256}."]
         notes += [f"Reasons given: {words.sentence(plan.reason)}"] if plan.reason else []
-        notes += planned.frozen(record)
+        notes += run_checks.frozen(record)
         notes += [] if plan.deviations else ["No deviation was recorded."]
         columns = "What | As planned | As run"
-        otherwise = table("What was done otherwise than planned", columns, planned.deviations(record))
+        otherwise = table("What was done otherwise than planned", columns, run_checks.deviations(record))
         yield section("frozen", "The frozen plan", notes, otherwise, short="Plan", brief=True)
     if record.waivers.items:
         note = "Somebody lets these findings stand. They are shown all the same, and change no figure."

@@ -17,7 +17,7 @@ from auditor.core.record import RunRecord
 from auditor.report import run_checks, words
 from auditor.report.cards import Card
 from auditor.report.claimed import rows, title
-from auditor.report.planned import deviations
+from auditor.report.run_checks import deviations
 
 # -- JUnit ------------------------------------------------------------------------------------------------
 

@@ -221,9 +221,9 @@ def of_changes(record: RunRecord) -> Section:
     if few := len({row.attributes for row in rates.rows} - {row.attributes for row in rows}):
         blocks.append(Text(f"{words.plural(few, 'attribute set')} {run_checks.FEW}: see report.csv.", "meta"))
     if any(record.hinter.values()):
-        from auditor.contrib.hinter import paper_figures
+        from auditor.contrib.hinter import measures
 
-        blocks += paper_figures.blocks(record)
+        blocks += measures.blocks(record)
     meaning, verdicts = words.named("verdicts"), {} if folded else dict.fromkeys(row.verdict for row in rows)
     blocks += [Text(f"{words.verdict(name)}: {meaning[name]}", "meta") for name in verdicts if name in meaning]
     title = f"How often the {words.noun(record)} changed" + (" at all" if folded else "")

@@ -7,8 +7,7 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.contrib.ll144.applicants import Cell
-from auditor.contrib.ll144.breakdowns import breakdown
+from auditor.contrib.ll144.applicants import Cell, breakdown
 from auditor.contrib.ll144.categories import RACES, SEXES
 from auditor.measure.impact import (
     FOUR_FIFTHS,

@@ -12,7 +12,7 @@ from auditor import audit, tasks
 from auditor.core.errors import DataFileError, UnknownPlugin, UserError
 from auditor.core.protocols import RENDERERS
 from auditor.core.record import read
-from auditor.report import planned, run_checks
+from auditor.report import run_checks
 from auditor.run.choose import rankings, task_of
 from auditor.text import languages
 from auditor.text.english import looks_english
@@ -62,7 +62,7 @@ def test_words_of_other_languages_stay_as_they_are_and_reports_name_the_language
     assert result.record["counts"]["cases"] == 2
     assert result.record["counts"]["passed_over"]["the text is not in English"] == 2
     assert not [b for b in run_checks.banners(read(result.record)) if "relied on" in b]
-    assert "4 texts used (2 German, 2 English)" in dict(planned.asked(read(result.record)))["Texts"]
+    assert "4 texts used (2 German, 2 English)" in dict(run_checks.asked(read(result.record)))["Texts"]
     alone = audit("sentiment", model="vader", data=MIXED[:2], order=1)
     assert "languages" not in alone.record["provenance"]["seeds"]
 

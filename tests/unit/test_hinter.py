@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from judged import edit, swap
 
 from auditor import audit
-from auditor.contrib.hinter import paper_figures as shown
+from auditor.contrib.hinter import measures as shown
 from auditor.contrib.hinter.measures import Mutant, measures, mutants, records, totals
 from auditor.contrib.hinter.mutants import HinterSuite, Pair, replace, replace_again
 from auditor.core.protocols import RENDERERS

@@ -9,18 +9,7 @@ from auditor.core.record import Counts, RunRecord, read
 from auditor.core.record.base import PositiveControl, Unread
 from auditor.core.record.measured import Bounds, Gold, Probability
 from auditor.core.types import Edit, Estimate, Finding, Response, Variant
-from auditor.report import (
-    cards,
-    claimed,
-    document,
-    markdown,
-    outcome_report,
-    page,
-    planned,
-    proposed,
-    run_checks,
-    words,
-)
+from auditor.report import cards, claimed, document, first_screen, markdown, outcome_report, run_checks, terminal, words
 from auditor.report.legal import legal_page
 
 
@@ -82,9 +71,9 @@ SAID: list[tuple[object, object]] = [
     (outcome_report.people("Black or African American / Female"), "Black women"),
     (outcome_report.people("Two or More Races"), "people of two or more races"),
     (tuple(map(outcome_report.limit, (0.4449, 0.7964, 0.80003))), ("0.44", "0.796", "0.80003")),
-    (page.widths([["Category", "Rate"], ["Two or More Races", "45.1 (96/213)"]], 27), [12, 12]),
-    (planned.compared(Probability(label="his")), "probability of 'his'"),
-    (proposed.raised(read({"stopped_by": "max_calls", "spec": {"max_calls": 500}})), " --max-calls 1000"),
+    (terminal.widths([["Category", "Rate"], ["Two or More Races", "45.1 (96/213)"]], 27), [12, 12]),
+    (run_checks.compared(Probability(label="his")), "probability of 'his'"),
+    (first_screen.raised(read({"stopped_by": "max_calls", "spec": {"max_calls": 500}})), " --max-calls 1000"),
     (run_checks.quoted("purple\nmonkey"), "“purple ⏎ monkey”"),
     (run_checks.dropped(3, 1), "3 rows without a text, 1 row with the text of an earlier one"),
     (run_checks.lost(Counts(refused=0, unparsed=2, failed=0, asked=3, cached=861)),

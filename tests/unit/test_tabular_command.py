@@ -23,7 +23,7 @@ from auditor.core.errors import BudgetExceeded, ConfigError, DataFileError, Unkn
 from auditor.core.record import code_sha256
 from auditor.core.types import Progress
 from auditor.models.row_models import load_table_model
-from auditor.report.planned import lines
+from auditor.report.run_checks import expectations
 from auditor.run import freeze
 from auditor.tables import TabularPlan, audit_table, infer_schema
 from auditor.tables.retraining import augment_rows
@@ -433,7 +433,7 @@ def test_limits_and_directed_searches_say_what_is_known() -> None:
 
     told = expected("--max-evaluations", "40", "--max-samples", "10000")
     assert (told["cases"], told["evaluations"]["at_most"]) == ({"at_least": 20, "at_most": 20}, 40)
-    shown = lines({**expected("--method", "sg"), "limits": {"max_calls": 2_000_000, "max_cost": 2.5}})
+    shown = expectations({**expected("--method", "sg"), "limits": {"max_calls": 2_000_000, "max_cost": 2.5}})
     assert "not known beforehand (how many rows its neighbourhoods ask about" in " ".join(shown)
     assert "Limits: max calls 2,000,000, max cost 2.5." in shown
     told = expected("--theta", "0.75")

@@ -15,9 +15,12 @@ import msgspec
 import numpy as np
 from msgspec.structs import asdict
 
+from auditor.core.record import RunRecord
 from auditor.core.record.measured import HinterFigures, HinterPair, HinterTotals, Level, Split
 from auditor.measure.observations import Arm, Observations
 from auditor.measure.rates import PASS, VIOLATION
+from auditor.report import run_checks, words
+from auditor.report.document import Block, Table, Text, table
 
 NOTE = (
     "Counted as in the HInter paper: mutants are the units, without repeats, controls or intervals. Mutants "
@@ -140,20 +143,94 @@ def records(models: Mapping[str, Sequence[Mutant]]) -> dict[str, object]:
 
 def mutants(valid: Observations, discarded: Observations, model: str, formats: Iterable[str]) -> Iterator[Mutant]:
     """Yield the mutants that one model was asked about; each format makes mutants of its own."""
-    for table, kept in ((valid, True), (discarded, False)):
-        judged, columns = table.judged(), table.columns()
-        edited = np.array([s.arm == Arm.EDITED for s in table.shapes.values], dtype=bool)
+    for one, kept in ((valid, True), (discarded, False)):
+        judged, columns = one.judged(), one.columns()
+        edited = np.array([s.arm == Arm.EDITED for s in one.shapes.values], dtype=bool)
         rows = np.flatnonzero(edited[columns.version_shape]).tolist()
         for name in formats:
-            here = (judged.model == table.models.get(model)) & (judged.format == table.formats.get(name))
+            here = (judged.model == one.models.get(model)) & (judged.format == one.formats.get(name))
             outcome = np.full(len(columns.version_text), -1)
             outcome[judged.version[here]] = judged.outcome[here]
             for row in rows:
                 yield Mutant(
-                    id=f"{table.name(row)}@{name}",
-                    original=table.texts.values[columns.version_text[row]],
-                    attributes=table.shapes.values[columns.version_shape[row]].attributes,
+                    id=f"{one.name(row)}@{name}",
+                    original=one.texts.values[columns.version_text[row]],
+                    attributes=one.shapes.values[columns.version_shape[row]].attributes,
                     valid=kept,
                     error={VIOLATION: True, PASS: False}.get(int(outcome[row])),
-                    parts=tuple(f"{part}@{name}" for part in table.parts(row)),
+                    parts=tuple(f"{part}@{name}" for part in one.parts(row)),
                 )
+
+
+# -- three tables with the figures of the paper, filled with what a run measured -----------------------------
+
+
+ALL = "all models"
+Line = tuple[str, ...]
+
+
+def share(part: int, whole: int) -> str:
+    """Return a share with its counts."""
+    return f"{words.percent(part / whole)} ({words.count(part)} of {words.count(whole)})" if whole else "none"
+
+
+def blocks(record: RunRecord) -> Iterator[Block]:
+    """Yield the tables of a run under ``--protocol hinter``, with what limits them."""
+    yield from map(Text, run_checks.protocol_limits(record))
+    if (counted := record.hinter_figures) is None:
+        return
+    rows = counted.models | ({ALL: counted.all} if len(counted.models) > 1 else {})
+    noun = words.NOUNS.get(record.spec.kind or "classification", "answer")
+    yield _pairs(record, rows, noun)
+    yield _orders(rows, noun)
+    yield _alone(rows, noun)
+
+
+def _pairs(record: RunRecord, rows: dict[str, HinterTotals], noun: str) -> Table:
+    lines = [
+        _pair(words.attributes(pair.attributes), model, pair.joint, pair.hidden)
+        for model, pairs in record.hinter.items()
+        for pair in pairs
+    ]
+    lines += [_pair("all pairs", model, row.joint, row.hidden) for model, row in rows.items()]
+    caption = (
+        f"HInter, Table 9: valid joint mutants whose {noun} differs from their original's. Hidden: their atomic "
+        f"mutants are valid and keep the {noun}"
+    )
+    return table(caption, "Pair | Model | #Mutants tested | #Changed | #Hidden, of the changed", lines)
+
+
+def _pair(pair: str, model: str, joint: Level, hidden: int) -> Line:
+    return pair, model, words.count(joint.tested), share(joint.errors, joint.tested), share(hidden, joint.errors)
+
+
+def _orders(rows: dict[str, HinterTotals], noun: str) -> Table:
+    lines = [
+        (
+            model,
+            order,
+            share(x.valid, x.generated),
+            share(x.errors, x.tested),
+            share(x.originals_with_error, x.originals),
+            share(x.discarded_errors, x.errors + x.discarded_errors) if x.discarded_tested else "not asked",
+        )
+        for model, row in rows.items()
+        for order, x in (("two attributes", row.joint), ("one attribute", row.atomic))
+    ]
+    caption = (
+        f"HInter, Figures 4, 5, 7 and 8: mutants that the dependency invariant kept, and valid mutants whose {noun} "
+        "changed. Last column: changes of discarded mutants (--test-discarded asks about these)"
+    )
+    columns = "Model | Mutants of | #Kept | #Changed | #Texts with a change | #Of discarded mutants"
+    return table(caption, columns, lines)
+
+
+def _alone(rows: dict[str, HinterTotals], noun: str) -> Table:
+    parts = [(name, "joint", row.joint_only, row.joint_with_atomic) for name, row in rows.items()]
+    parts += [(name, "atomic", row.atomic_only, row.atomic_with_joint) for name, row in rows.items()]
+    lines = [(model, kind, share(a, a + b), share(b, a + b)) for model, kind, a, b in parts]
+    caption = (
+        f"HInter, Figure 10: mutants whose {noun} changed, alone (a joint mutant without a changed atomic part, "
+        "or the reverse) and together with the other kind"
+    )
+    return table(caption, "Model | Mutants | #Alone | #With the other kind", lines)

@@ -9,8 +9,7 @@ from itertools import compress
 from typing import Any
 
 from auditor._version import __version__
-from auditor.contrib.ll144.applicants import Cell, Person, Source
-from auditor.contrib.ll144.breakdowns import Bound, Breakdown, breakdown, tally
+from auditor.contrib.ll144.applicants import Bound, Breakdown, Cell, Person, Source, breakdown, tally
 from auditor.contrib.ll144.decisions import STATED
 from auditor.contrib.ll144.decisions import Settings as Settings
 from auditor.core.errors import ConfigError

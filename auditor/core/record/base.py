@@ -218,7 +218,7 @@ class Deviation(Part, frozen=True, kw_only=True):
 
 
 class Frozen(Part, frozen=True, kw_only=True):
-    """The frozen plan of a run; ``expected`` is what `auditor.report.planned` reads."""
+    """The frozen plan of a run; ``expected`` is what `auditor.report.run_checks` reads."""
 
     sha256: str
     frozen_at: str

@@ -25,7 +25,6 @@ from auditor.report import (
     html,
     markdown,
     outcome_report,
-    planned,
     run_checks,
     sections,
     tabular_report,
@@ -259,11 +258,11 @@ def _plan(page: Page) -> Iterator[doc.Block]:
             why = f"Reasons given: {words.sentence(frozen.reason)}" if frozen.reason else "No reasons were given for δ."
             said = (
                 f"The plan was frozen {frozen.frozen_at}{by} (SHA-256 of the frozen plan {frozen.sha256}), and was in "
-                f"plan.json before the first call (SHA-256 {sha}). {why} {' '.join(planned.frozen(record))}"
+                f"plan.json before the first call (SHA-256 {sha}). {why} {' '.join(run_checks.frozen(record))}"
             )
         spec = record.raw.get("spec") or {}
         settings = {name: spec[name] for name in sorted(spec) if name not in ("models", "kind")}
-    values = [(name.replace("_", " "), planned.value(value)) for name, value in settings.items()]
+    values = [(name.replace("_", " "), run_checks.value(value)) for name, value in settings.items()]
     left = [name for name, value in values if value == MISSING]
     shown = [pair for pair in values if pair[1] != MISSING] + ([(MISSING, ", ".join(left))] if left else [])
     yield from (doc.Text(said), doc.Facts("Settings", tuple(shown), grid=True))
@@ -271,7 +270,7 @@ def _plan(page: Page) -> Iterator[doc.Block]:
         "What each measure is, and what it says", "Measure | Is | Says", words.rows(f"{page.kind}_measures")
     )
     yield doc.Text("Deviations from the plan", "heading")
-    otherwise = [*planned.deviations(record)]
+    otherwise = [*run_checks.deviations(record)]
     if record.status == "partial":
         reason = record.status_reason or "no reason was recorded"
         otherwise.append(("End of the run", "everything planned is asked", f"stopped early: {reason}"))
