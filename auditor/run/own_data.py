@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import jsonpath
 
     JSONPath = jsonpath.JSONPath | jsonpath.CompoundJSONPath
-    from auditor.contrib.imports.known import Json
+    from auditor.contrib.imports.answer_files import Json
 
 FIRST, SECOND = "text_a", "text_b"
 WITHOUT = "group"  # what the attribute is called where no column says it

@@ -21,8 +21,9 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
-from auditor.contrib.imports import known
-from auditor.contrib.imports.known import Json
+import jsonpath
+import msgspec
+
 from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError, UnknownValue
 from auditor.core.reading import distinct, from_json, read_data, unpacked
@@ -201,7 +202,7 @@ def _packed(path: Path, rows_at: str, *, log: bool) -> Iterator[tuple[str, dict[
         wanted = [m for m in packed.infolist() if not m.is_dir() and _kind(m.filename) in KINDS]
         wanted = [m for m in wanted if not any(f"/{m.filename}".count(f"/{sign}") for sign in MAC)]
         if log:
-            wanted = [m for m in wanted if m.filename.startswith(known.SAMPLES)]
+            wanted = [m for m in wanted if m.filename.startswith(SAMPLES)]
         if sum(member.file_size for member in wanted) > reading.LARGEST:
             raise reading.too_large(f"{path}, unpacked", reading.LARGEST)
         for member in wanted:  # zipfile gives no more than the size that was added up
@@ -221,16 +222,16 @@ def _member(where: Path, raw: bytes, rows_at: str) -> Iterator[dict[str, str | N
         columns, rows = from_file(where, raw, "")
         if columns is not None:
             distinct(where, columns)
-        yield from (flat({**row, **known.said_last(row), **known.output(row)}) for _, row in rows)
+        yield from (flat({**row, **said_last(row), **output(row)}) for _, row in rows)
         return
     text = unpacked(where, raw)
     if len(text) > DOCUMENT:
         raise reading.too_large(where, DOCUMENT)
     try:
         document = from_json(text)
-        path = rows_at or known.path_of(document)
-        objects = known.rows(document, path) if path else _longest(document)
-        yield from (flat(known.slim(row)) for row in objects)
+        path = rows_at or path_of(document)
+        objects = at_path(document, path) if path else _longest(document)
+        yield from (flat(slim(row)) for row in objects)
     except json.JSONDecodeError as error:
         raise DataFileError(f"{where}: not JSON: {error}") from None
 
@@ -266,7 +267,89 @@ def _longest(value: Json) -> list[dict[str, Json]]:
             elif not objects:
                 todo += [inner for inner in one if isinstance(inner, list)]
         elif isinstance(one, dict):
-            todo += [inner for name, inner in one.items() if isinstance(inner, list | dict) and name not in known.LONG]
+            todo += [inner for name, inner in one.items() if isinstance(inner, list | dict) and name not in LONG]
     if len(best) == 1 and isinstance(value, dict) and any(isinstance(v, dict) for v in value.values()):
         return [value]  # one answer a file
     return best or ([value] if isinstance(value, dict) else [])
+
+
+# -- files of other tools: what is a row of them, and which of their fields say what --------------------------
+
+
+Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
+PROMPTFOO = "$.results.results[*]"
+TRACES = "$.resourceSpans[*].scopeSpans[*].spans[*]"  # OpenTelemetry
+SAMPLES = "samples/"  # in an .eval file of inspect_ai; beside them stand summaries of the same
+LONG = ("messages", "events", "store", "attachments", "model_usage", "testCase", "logprobs")  # no columns of answers
+
+
+class Known(msgspec.Struct, frozen=True):
+    """The names of ``embedded/import_columns.toml``, those that are looked for first in front."""
+
+    roles: dict[str, tuple[str, ...]]
+    attributes: tuple[str, ...]
+    long: tuple[tuple[str, str], ...]
+    original: tuple[str, ...]
+    placebo: tuple[str, ...]
+    favourable: tuple[str, ...]
+    models: frozenset[str]
+    true: frozenset[str]
+    nobody: frozenset[str]
+
+
+KNOWN = msgspec.toml.decode(reading.shipped("embedded", "import_columns.toml").read_bytes(), type=Known)
+
+
+def at_path(document: Json, path: str) -> list[dict[str, Json]]:
+    """The objects at a JSON path."""
+    try:
+        matches = jsonpath.findall(path, document)
+    except jsonpath.JSONPathError as error:
+        raise ConfigError(f"--rows {path!r} is no JSON path: {error}") from None
+    objects = [one for one in matches if isinstance(one, dict)]
+    if not objects:
+        raise ConfigError(f"--rows {path!r}: no objects there")
+    return objects
+
+
+def slim(row: Mapping[str, Json]) -> dict[str, Json]:
+    """A row without whole conversations, with attributes of traces by their names."""
+    return {name: _by_key(value) for name, value in row.items() if name not in LONG} | said_last(row) | output(row)
+
+
+def path_of(document: Json) -> str:
+    """Return the JSON path of the rows in a document of another tool; empty where it is not known."""
+    if not isinstance(document, dict):
+        return ""
+    results = document.get("results")
+    if isinstance(results, dict) and isinstance(results.get("results"), list) and results["results"]:
+        return PROMPTFOO
+    return TRACES if "resourceSpans" in document else ""
+
+
+def output(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the response of promptfoo with an output that is an object as JSON text, which is one answer."""
+    response = row.get("response")
+    output = response.get("output") if isinstance(response, dict) else None
+    if not isinstance(response, dict) or not isinstance(output, dict | list):
+        return {}
+    return {"response": {**response, "output": json.dumps(output, ensure_ascii=False)}}
+
+
+def said_last(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What the model said last in a whole conversation, as a column."""
+    messages = row.get("messages")
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    if isinstance(last, dict) and last.get("role") == "assistant" and isinstance(last.get("content"), str):
+        return {"last_message": last["content"]}
+    return {}
+
+
+def _by_key(value: Json) -> Json:
+    """A list of ``{"key", "value"}`` as an object; anything else as it is."""
+    pairs: dict[str, Json] = {}
+    for one in value if isinstance(value, list) else ():
+        if isinstance(one, dict) and one.keys() == {"key", "value"} and isinstance(one["key"], str):
+            inner = one["value"]
+            pairs[one["key"]] = next(iter(inner.values()), None) if isinstance(inner, dict) else inner
+    return pairs if isinstance(value, list) and value and len(pairs) == len(value) else value

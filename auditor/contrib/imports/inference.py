@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from auditor.contrib.imports import readings
-from auditor.contrib.imports.answer_files import FILE, Column, Table, divided, named
-from auditor.contrib.imports.known import KNOWN
+from auditor.contrib.imports.answer_files import FILE, KNOWN, Column, Table, divided, named
 from auditor.contrib.imports.mapping import Arm, Kind, Long, Roles, dump, fold, missing
 from auditor.core.errors import ConfigError, UnknownValue
 from auditor.core.shown import inline, quoted
