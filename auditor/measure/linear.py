@@ -75,8 +75,8 @@ class Seen(NamedTuple):
         above = max(self.variance, 0.0)
         variance = GRID * FAR * (above + self.noise)
         total, seen = variance + self.noise, max(self.variance + self.noise, 1e-3 * self.noise)
-        log = -(self.df / 2) * (np.log(total) + seen / total) - np.log(total) / 2
-        weight = np.exp(log - log.max()) * np.gradient(variance)
+        log = -(self.df / 2) * (np.log(total) + seen / total)
+        weight = np.exp(log - log.max()) * np.gradient(np.sqrt(variance))
         weight /= weight.sum()
         kept = weight > UNLIKELY
         return Spread(np.sqrt(variance[kept]), weight[kept] / weight[kept].sum())

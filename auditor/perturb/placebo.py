@@ -247,7 +247,7 @@ def _blanks(text: str) -> int:
 
 Irrelevant = Mapping[str, Sequence[Sequence[str]]]  # kind -> lists of what may be written for each other
 
-WORDED = 4  # neutral places that a wording changes, where a text has as many
+WORDED = 6  # neutral places that a wording changes, where a text has as many
 GAP = 2  # characters at least between a neutral edit and one that changes a group: no article is shared
 IRRELEVANT = "irrelevant: "  # before the kind, where a placebo edit names the group that it leaves as it is
 BEFORE = (
