@@ -12,22 +12,22 @@ from auditor.core.plan import Plan
 
 PACKAGE = Path(__file__).resolve().parents[2] / "auditor"
 LINES = {  # of Python, and what they shall become
-    "report": 6003,  # 4,600
-    "measure": 5548,  # 5,200
-    "run": 6174,  # 4,600
-    "models": 5877,  # 4,400
-    "tables": 4615,  # 4,400
-    "perturb": 5175,  # 5,000
-    "core": 5242,  # 3,400
-    "contrib": 4445,  # 3,400, and 1,025 of published benchmarks (decision 0062)
+    "report": 5963,  # 4,600
+    "measure": 5424,  # 5,200
+    "run": 5982,  # 4,600
+    "models": 5799,  # 4,400
+    "tables": 4558,  # 4,400
+    "perturb": 5083,  # 5,000
+    "core": 5064,  # 3,400
+    "contrib": 4405,  # 3,400, and 1,025 of published benchmarks (decision 0062)
     "tasks": 3132,  # 2,600
-    "cli": 2900,  # 2,000
-    "agent": 2321,  # 1,800
-    "store": 1670,  # 1,400
+    "cli": 2808,  # 2,000
+    "agent": 2300,  # 1,800
+    "store": 1669,  # 1,400
     "text": 1376,  # 1,400
     "testing": 600,  # 600
 }
-MOST = 55152  # in all; the target is 44,000
+MOST = 54251  # in all; the target is 44,000
 
 
 def lines(folder: Path) -> int:

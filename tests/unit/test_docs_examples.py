@@ -231,7 +231,7 @@ NAMES = ["auditor"] + [m.name for m in pkgutil.walk_packages(auditor.__path__, "
 
 
 def test_examples_in_docstrings() -> None:
-    assert len(NAMES) > 200
+    assert len(NAMES) > 150
     found = {name: doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS) for name in NAMES}
     assert sum(told.attempted for told in found.values()) > 80
     assert {name: told for name, told in found.items() if told.failed} == {}
