@@ -43,7 +43,7 @@ $(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.base
 # The accessibility rules and the schema of SARIF that tests need, from npm and kept out of the repository. Without npm
 # those tests say why they are skipped.
 $(VENV)/.npm: | $(VENV)/bin/python
-	-command -v npm >/dev/null && npm install --silent --no-save --no-audit --no-fund --ignore-scripts \
+	-command -v npm >/dev/null && npm install --silent --no-save --no-audit --no-fund --ignore-scripts --fetch-retries=1 --fetch-timeout=30000 \
 	  --prefix $(VENV)/node axe-core@4 @microsoft/jest-sarif@1.0.0-beta.0
 	@touch $@
 
