@@ -98,7 +98,7 @@ class Placebos:
     def neutral(self, case: Case, most: int, rng: Random) -> tuple[Variant, ...]:
         """Return ``case.original`` with neutral words changed at several places, then at one: at most ``most`` of each.
 
-        Several at once tell more of how far words move answers than one, and cost no call more.
+        Several at once tell more of how far words move answers than one.
         """
         text = case.original.input
         if not isinstance(text, str):

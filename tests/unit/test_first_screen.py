@@ -16,11 +16,12 @@ from auditor import audit
 from auditor.cli.main import run
 from auditor.core.protocols import RENDERERS
 from auditor.core.record import Claim, RunRecord
-from auditor.report import claimed, first_screen
+from auditor.report import claimed, document, first_screen, sections
 from auditor.report.html import HtmlReport
 from auditor.report.legal.legal_page import page_eu_ai_act
 from auditor.report.markdown import MarkdownReport
 from auditor.report.terminal import TerminalReport
+from auditor.report.words import text as words_text
 from auditor.run.audit import Result
 
 FEMALE = re.compile(r"\b(she|her|hers|herself|woman|women|girl|mother|daughter|sister|wife|ms|mrs)\b", re.I)
@@ -233,7 +234,7 @@ def claimed_of(**figures: Any) -> Claim:
 )  # fmt: skip
 def test_a_difference_that_is_not_that_of_the_shares_says_why(estimate: float, words: float | None, said: str) -> None:
     claim = claimed_of(
-        estimate=estimate, low=estimate - 0.05, high=estimate + 0.05, shares=(0.5, 0.54), words_estimate=words,
+        texts=60, estimate=estimate, low=estimate - 0.05, high=estimate + 0.05, shares=(0.5, 0.54), words_estimate=words,
         verdict="not_determined", why="too little data",
     )  # fmt: skip
     assert claimed.apart(claim) == said
@@ -243,6 +244,8 @@ def test_a_difference_that_is_not_that_of_the_shares_says_why(estimate: float, w
     assert stated.amount.startswith(
         f"{said.capitalize()}, it is the other way round: 1 point more" if said else "That is 4 points"
     )
+    (section,) = sections.by_attribute(RunRecord(claims=(claim,)))
+    assert (document.Text(words_text("net_differs"), tone="meta") in section.blocks) is bool(said)
 
 
 @pytest.mark.parametrize(
