@@ -259,8 +259,8 @@ def rate_notes(attributes: Sequence[str], counts: Counts, rate: Estimate | None)
     lost = int(counts.lost.sum())
     if lost:
         notes.append(
-            f"{plural(lost, 'variant')} {verb(lost, 'was', 'were')} not judged (no majority, or too few answers that "
-            "parse)"
+            f"{plural(lost, 'variant')} {verb(lost, 'was', 'were')} not judged (not asked, no majority, or too few "
+            "answers that parse)"
         )
     hidden = int(counts.hidden.sum())
     if len(attributes) > 1 and hidden:
